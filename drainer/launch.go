@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drainer
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// launch queues a call for each of the pods and returns a channel that is closed when all are answered.
+// The caller holds m.mu.
+func (d *Drainer) launch(ctx context.Context, node string, m *memory, due []*corev1.Pod) <-chan struct{} {
+	answered := make(chan struct{})
+	var open sync.WaitGroup
+	if m.life.Err() == nil {
+		var queue []call
+		for _, pod := range due {
+			open.Add(1)
+			queue = append(queue, d.call(ctx, node, m, pod, open.Done))
+		}
+		d.calls.add(node, queue...)
+	}
+	go func() {
+		open.Wait()
+		close(answered)
+	}()
+	return answered
+}
+
+// call prepares the call for one pod, to be made when its turn comes.
+func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.Pod, answered func()) call {
+	a := m.attempts[pod.UID]
+	posted := d.opts.Clock.Now()
+	if a.asked.IsZero() {
+		a.asked = posted
+	}
+	look := a.last.kind == unanswered || a.last.kind == serverFail
+	asked := a.asked
+	a.flying = true
+	m.flights.Add(1)
+	land := func(got answer) {
+		m.landed(pod.UID, got, d.opts.Clock.Now())
+		m.flights.Done()
+		answered()
+		d.wake(node)
+	}
+	return call{
+		dropped: func() { land(answer{}) },
+		run: func() {
+			callCtx, cancel := d.callContext(ctx, node, m)
+			defer cancel()
+			pod, got := d.recheck(pod, node)
+			if callCtx.Err() == nil && got.kind == unasked {
+				got = d.evict(callCtx, pod, asked, look || d.opts.Clock.Since(posted) > AnswerWait && !d.watched(node))
+			}
+			land(got)
+		},
+	}
+}
+
+// callContext returns the context of a call: of the watch that lets it outlive its pass, else of the
+// pass; it ends with Cancel in any case.
+func (d *Drainer) callContext(ctx context.Context, node string, m *memory) (context.Context, context.CancelFunc) {
+	if v := d.view(node); v != nil {
+		ctx = v.ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(m.life, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (d *Drainer) watched(node string) bool {
+	v := d.view(node)
+	return v != nil && v.pods.Live()
+}
+
+// recheck looks at the pod in the watch once more, since a call may have queued for a while.
+func (d *Drainer) recheck(pod *corev1.Pod, node string) (*corev1.Pod, answer) {
+	v := d.view(node)
+	if v == nil || !v.pods.Live() {
+		return pod, answer{}
+	}
+	now, ok := v.pods.Get(pod.Namespace, pod.Name)
+	switch {
+	case !ok || now.UID != pod.UID:
+		return pod, answer{kind: gone}
+	case now.DeletionTimestamp != nil:
+		return pod, answer{kind: accepted}
+	default:
+		return now, answer{}
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drainer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what a Drainer remembers of the drain of one node, from its first pass to Cancel. Losing
+// it costs some calls twice and nothing else: what is certain stands in the pods themselves.
+type memory struct {
+	flights sync.WaitGroup  // calls queued or under way
+	life    context.Context // ends with end, and every call with it
+	finish  context.CancelFunc
+
+	mu       sync.Mutex
+	began    bool
+	attempts map[types.UID]*attempt
+	brake    brake
+}
+
+func newMemory() *memory {
+	life, finish := context.WithCancel(context.Background())
+	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}}
+}
+
+// end keeps further calls from beginning and ends those under way.
+func (m *memory) end() {
+	m.mu.Lock() // not while a pass adds flights
+	defer m.mu.Unlock()
+	m.finish()
+}
+
+// attempt is what is remembered of one pod: what we asked for, and what we were told.
+type attempt struct {
+	late  bool
+	owner string
+
+	flying bool
+	asked  time.Time // first posted
+	last   answer
+	due    time.Time // not to be posted again before
+	news   bool      // last is not yet reported
+
+	told    bool                            // that it is blocked was reported
+	known   bool                            // the budgets were read since last
+	budgets []*policyv1.PodDisruptionBudget // that select it, as last read
+	posted  string                          // their state when it was posted, as far as known
+	tangled bool                            // they are more than one
+}
+
+// waits says whether an eviction of the pod is still to come.
+func (a *attempt) waits() bool {
+	return !a.flying && a.last.kind != accepted && a.last.kind != gone
+}
+
+// observe notes which pods are there: new ones are late unless this is the first pass, and those
+// that went are forgotten.
+func (m *memory) observe(pods []judged, now time.Time) {
+	here := make(map[types.UID]bool, len(pods))
+	for _, j := range pods {
+		here[j.pod.UID] = true
+		if m.attempts[j.pod.UID] != nil {
+			continue
+		}
+		a := &attempt{late: m.began, owner: ownerOf(j.pod)}
+		m.attempts[j.pod.UID] = a
+		if a.late && j.fate == leaves && j.pod.DeletionTimestamp == nil {
+			m.brake.arrived(a.owner, now)
+		}
+	}
+	for uid, a := range m.attempts {
+		if !here[uid] && !a.flying {
+			delete(m.attempts, uid)
+		}
+	}
+	m.began = true
+}
+
+// landed notes the answer to the call for a pod.
+func (m *memory) landed(uid types.UID, got answer, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.attempts[uid]
+	a.flying, a.last, a.news, a.known, a.tangled = false, got, true, false, false
+	switch got.kind {
+	case throttled:
+		a.due = now.Add(got.wait)
+	case stale:
+		a.due = now.Add(minWait)
+	case unasked: // dropped before it was made
+		a.due = time.Time{}
+	default:
+		a.due = now.Add(RetryDelay)
+	}
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drainer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemaint/nodemaint/internal/mirror"
+)
+
+// Pass posts the evictions that are due for the pods of node and reports where each of its pods
+// stands. It waits for the answers to its calls, at most AnswerWait, and never for a pod to go. Errors:
+// the pods could not be listed, or ctx ended.
+func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
+	pods, err := d.judged(ctx, node)
+	if err != nil {
+		return Report{}, err
+	}
+	m, now := d.memory(node), d.opts.Clock.Now()
+	m.mu.Lock()
+	m.observe(pods, now)
+	due := m.due(pods, d.knownBudgets(pods), now)
+	answered := d.launch(ctx, node, m, due)
+	m.mu.Unlock()
+
+	select {
+	case <-answered:
+	case <-time.After(AnswerWait):
+	case <-ctx.Done():
+		return Report{}, fmt.Errorf("draining node %q: %w", node, context.Cause(ctx))
+	}
+	d.explain(ctx, node, m, pods)
+	report := m.report(pods, d.opts.Clock.Now())
+	if !report.Done() && !d.watched(node) { // nothing will wake the caller
+		report.RetryAfter = min(cmp.Or(report.RetryAfter, RetryDelay), RetryDelay)
+	}
+	return report, nil
+}
+
+// Plan reports what a first Pass would find and do, and touches nothing: pods it would evict are
+// Deferred.
+func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
+	pods, err := d.judged(ctx, node)
+	if err != nil {
+		return Report{}, err
+	}
+	m, now := newMemory(), d.opts.Clock.Now()
+	m.observe(pods, now)
+	return m.report(pods, now), nil
+}
+
+// judged returns the pods of node with what kubectl's filters say of them: from the watch while it
+// stands, else listed.
+func (d *Drainer) judged(ctx context.Context, node string) ([]judged, error) {
+	pods, err := d.pods(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("listing pods of node %q: %w", node, err)
+	}
+	return judge(ctx, pods, d.daemonSet, d.opts), nil
+}
+
+func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if v := d.view(node); v != nil && v.pods.Live() {
+		return v.pods.Items(), nil
+	}
+	list, err := d.client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: mirror.OnNode(node)})
+	if err != nil {
+		return nil, err
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods, nil
+}
+
+// daemonSet reads from the shared copy what it has; that a DaemonSet is gone, it asks the API server.
+func (d *Drainer) daemonSet(ctx context.Context, namespace, name string) (*appsv1.DaemonSet, error) {
+	if c := d.daemonSets.get(corev1.NamespaceAll); c != nil {
+		if ds, ok := c.Get(namespace, name); ok {
+			return ds, nil
+		}
+	}
+	return d.client.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+}

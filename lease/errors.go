@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNameTooLong says that a node's name is too long for a lease to be named after it.
+var ErrNameTooLong = errors.New("lease name would be too long")
+
+// HeldError says that somebody else holds the lease of a node.
+type HeldError struct {
+	// Node is the node's name.
+	Node string
+	// Holder is who holds its lease.
+	Holder string
+	// Expires is when the lease runs out unless its holder renews it.
+	Expires time.Time
+}
+
+// Error names the node, the holder and the point in time.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("lease of node %q is held by %q until %s", e.Node, e.Holder, e.Expires.UTC().Format(time.RFC3339))
+}
+
+// RefusedError says that the API server would not let us write, or read, the lease of a node:
+// forbidden, invalid, or its namespace is being deleted.
+type RefusedError struct {
+	// Node is the node's name.
+	Node string
+	// Lapsed says that we hold nothing any more: our last renewal has run out, or there never was one.
+	// False as long as it is not known.
+	Lapsed bool
+	// Err is the API server's answer.
+	Err error
+}
+
+// Error names the node and gives the API server's words.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("lease of node %q: the API server refuses: %v", e.Node, e.Err)
+}
+
+// Unwrap returns the API server's answer.
+func (e *RefusedError) Unwrap() error { return e.Err }
