@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenancetest
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// requestOf translates what a fake client asks for. ok is false for an action that the
+// store does not know, such as a pod's log, which the fake clientset then answers itself.
+func requestOf(a clienttesting.Action) (r *Request, ok bool) {
+	gvr := a.GetResource()
+	r = &Request{
+		Verb: a.GetVerb(), Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
+		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(),
+	}
+	switch a := a.(type) {
+	case clienttesting.GetActionImpl:
+		r.Name = a.Name
+	case clienttesting.ListActionImpl:
+		r.kind = a.Kind
+		r.selectBy(a.ListOptions)
+	case clienttesting.WatchActionImpl:
+		r.selectBy(a.ListOptions)
+	case clienttesting.CreateActionImpl:
+		r.Object, r.Name = a.Object, a.Name
+		r.readBody()
+	case clienttesting.UpdateActionImpl:
+		r.Object = a.Object
+		r.readBody()
+	case clienttesting.PatchActionImpl:
+		r.Name, r.PatchType, r.Patch = a.Name, a.PatchType, a.Patch
+	case clienttesting.DeleteActionImpl:
+		r.Name = a.Name
+		r.deleteBy(&a.DeleteOptions)
+	case clienttesting.DeleteCollectionActionImpl:
+		r.Verb = "deletecollection"
+		r.selectBy(a.ListOptions)
+		r.deleteBy(&a.DeleteOptions)
+	default:
+		return nil, false
+	}
+	return r, true
+}
+
+func (r *Request) selectBy(o v1.ListOptions) {
+	r.listOptions, r.LabelSelector, r.FieldSelector = o, o.LabelSelector, o.FieldSelector
+}
+
+func (r *Request) deleteBy(o *v1.DeleteOptions) {
+	if o != nil {
+		r.Preconditions, r.gracePeriod = o.Preconditions, o.GracePeriodSeconds
+	}
+}
+
+// readBody takes from the body what its URL or its options would say.
+func (r *Request) readBody() {
+	if name, o := evictionOf(r.Object); name != "" {
+		r.Name = name
+		r.deleteBy(o)
+		return
+	}
+	if o, ok := r.Object.(object); ok && r.Name == "" {
+		r.Name = o.GetName()
+	}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenancetest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher is one open watch. Changes go into a queue without bound, so that a slow reader
+// never holds up a writer, and one goroutine hands them out until the watch ends.
+type watcher struct {
+	cluster *Cluster
+	gvr     schema.GroupVersionResource
+	sel     selection
+	result  chan watch.Event
+	done    chan struct{} // closed by Stop
+	forget  func() bool   // lets go of the context; needs the cluster's lock
+
+	mu    sync.Mutex
+	queue []watch.Event
+	last  bool // nothing comes after the queue
+	more  chan struct{}
+}
+
+// watch opens a watch: first what the resourceVersion asks for, then what happens.
+func (c *Cluster) watch(ctx context.Context, r *Request) (watch.Interface, error) {
+	sel, err := newSelection(r.gvr(), r.Namespace, r.Name, r.listOptions)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{
+		cluster: c, gvr: r.gvr(), sel: sel,
+		result: make(chan watch.Event), done: make(chan struct{}), more: make(chan struct{}, 1),
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := w.begin(c.store, r); err != nil {
+		return nil, err
+	}
+	c.store.watchers[w] = struct{}{}
+	w.forget = context.AfterFunc(ctx, w.Stop)
+	go w.run()
+	return w, nil
+}
+
+// begin queues what stands before the live changes: nothing for a version that is the
+// latest, the history for an older one, all objects without a version (or 0), and the
+// closing bookmark for a reader that asked for initial events.
+func (w *watcher) begin(s *store, r *Request) error {
+	o := r.listOptions
+	streaming := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if o.ResourceVersion == "" || o.ResourceVersion == "0" || streaming {
+		if o.SendInitialEvents == nil || streaming {
+			for _, obj := range s.list(w.gvr, r.Namespace) {
+				if w.sel.matches(obj) {
+					w.push(watch.Event{Type: watch.Added, Object: copyOf(obj)})
+				}
+			}
+		}
+		if streaming && o.AllowWatchBookmarks {
+			mark, err := newObject(r.gvr(), r.kind)
+			if err != nil {
+				return err
+			}
+			mark.SetResourceVersion(s.version())
+			mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+			w.push(watch.Event{Type: watch.Bookmark, Object: mark})
+		}
+		return nil
+	}
+	from, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version %q", o.ResourceVersion))
+	}
+	if from < s.expired {
+		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.expired))
+		w.push(watch.Event{Type: watch.Error, Object: &gone.ErrStatus})
+		w.end()
+		return nil
+	}
+	for _, ch := range s.history {
+		if ch.rv > from {
+			w.see(ch)
+		}
+	}
+	return nil
+}
+
+// see queues a change as this watch's selectors show it: an object that comes into the
+// selection is added, and one that leaves it is deleted, in its last selected state.
+func (w *watcher) see(ch change) {
+	if ch.gvr != w.gvr {
+		return
+	}
+	was := ch.old != nil && w.sel.matches(ch.old)
+	is := ch.kind != watch.Deleted && w.sel.matches(ch.obj)
+	switch {
+	case is && was:
+		w.push(watch.Event{Type: watch.Modified, Object: copyOf(ch.obj)})
+	case is:
+		w.push(watch.Event{Type: watch.Added, Object: copyOf(ch.obj)})
+	case was:
+		last := copyOf(ch.old)
+		last.SetResourceVersion(ch.obj.GetResourceVersion())
+		w.push(watch.Event{Type: watch.Deleted, Object: last})
+	}
+}
+
+func (w *watcher) push(e watch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last {
+		return
+	}
+	w.queue = append(w.queue, e)
+	w.poke()
+}
+
+// end lets the reader have what is queued and then closes the watch, as a server does.
+func (w *watcher) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = true
+	w.poke()
+}
+
+func (w *watcher) poke() {
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the head of the queue. ok is false when it is empty, over when for good.
+func (w *watcher) next() (e watch.Event, ok, over bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		return e, false, w.last
+	}
+	e, w.queue = w.queue[0], w.queue[1:]
+	return e, true, false
+}
+
+func (w *watcher) run() {
+	defer w.Stop()
+	defer close(w.result)
+	for {
+		e, ok, over := w.next()
+		switch {
+		case over:
+			return
+		case ok:
+			select {
+			case w.result <- e:
+			case <-w.done:
+				return
+			}
+		default:
+			select {
+			case <-w.more:
+			case <-w.done:
+				return
+			}
+		}
+	}
+}
+
+// Stop implements watch.Interface.
+func (w *watcher) Stop() {
+	w.cluster.mu.Lock()
+	defer w.cluster.mu.Unlock()
+	w.stop()
+}
+
+// stop ends a watch at once, whatever is queued. The caller holds the cluster's lock.
+func (w *watcher) stop() {
+	if _, open := w.cluster.store.watchers[w]; open {
+		delete(w.cluster.store.watchers, w)
+		w.forget()
+		close(w.done)
+	}
+}
+
+// ResultChan implements watch.Interface.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
+
+// CloseWatches ends every open watch of a resource ("pods"; "*" is every resource), as a
+// server does now and then. Readers get what was already sent, then a closed channel.
+func (c *Cluster) CloseWatches(resource string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.store.watchers {
+		if resource == "*" || w.gvr.Resource == resource {
+			w.end()
+		}
+	}
+}
+
+// ExpireHistory forgets all history. A watch that starts from an earlier version than
+// the latest is answered with an error event 410 Expired; open watches go on.
+func (c *Cluster) ExpireHistory() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store.expired, c.store.history = c.store.rv, nil
+}
+
+// Watches counts the open watches of a resource ("*": of every resource).
+func (c *Cluster) Watches(resource string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for w := range c.store.watchers {
+		if resource == "*" || w.gvr.Resource == resource {
+			n++
+		}
+	}
+	return n
+}
