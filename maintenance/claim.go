@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemaint/nodemaint/lease"
+)
+
+// claim makes the lease of n ours, or keeps it so. Not ok: nothing may be done to the node in this pass,
+// and next says why.
+func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (lease.Grant, bool, error) {
+	grant, err := e.opts.Lease.Acquire(ctx, n)
+	var held *lease.HeldError
+	var refused *lease.RefusedError
+	switch {
+	case err == nil:
+		grant.RenewIn = max(grant.RenewIn, time.Second)
+		next.Lease, next.LeaseErrors = LeaseHeld, 0
+		return grant, true, nil
+	case errors.As(err, &held) && !e.begun(n, *next):
+		next.Lease, next.Error = LeaseHeldByAnother, err.Error()
+		next.RetryAfter = soonest(LeaseRetry, held.Expires.Sub(e.now()))
+		return grant, false, nil
+	case errors.As(err, &held):
+		next.Lease = LeaseTaken
+		return grant, false, e.leaseFailure(ctx, n.Name, next, err)
+	case errors.As(err, &refused) && refused.Lapsed:
+		next.Lease = LeaseRefused
+		return grant, false, e.leaseFailure(ctx, n.Name, next, err)
+	case errors.As(err, &refused):
+		next.Lease, next.Error, next.RetryAfter = LeaseRefused, err.Error(), LeaseRetry
+		return grant, false, nil
+	default:
+		return grant, false, err
+	}
+}
+
+// begun says whether this maintenance had the lease before: its state says so, or the record on the node.
+func (e *Engine) begun(n *corev1.Node, s State) bool {
+	if s.Progress.Recorded {
+		return true
+	}
+	r, err := parseRecord(n)
+	return err == nil && r != nil && r.Holder == e.opts.Lease.Holder()
+}
+
+// leaseFailure counts a failure, at most one in LeaseRetry, and gives the node back when there were too
+// many in a row. It sets next, which holds what was before.
+func (e *Engine) leaseFailure(ctx context.Context, node string, next *State, err error) error {
+	e.opts.Drainer.Cancel(node)
+	pause := next.Updated.Add(LeaseRetry).Sub(e.now())
+	if next.LeaseErrors > 0 && pause > 0 {
+		next.RetryAfter = pause
+		return nil
+	}
+	next.LeaseErrors++
+	next.Phase, next.Error, next.RetryAfter = Running, err.Error(), LeaseRetry
+	if next.LeaseErrors <= maxLeaseErrors {
+		return nil
+	}
+	if _, err := e.restore(ctx, node); err != nil {
+		return fmt.Errorf("giving node %q back: %w", node, err)
+	}
+	words := fmt.Sprintf("maintenance failed: lease could not be extended after %d attempts", next.LeaseErrors)
+	failed, err := e.fail(ctx, node, *next, LeaseLost, words)
+	if err == nil {
+		*next = failed
+	}
+	return err
+}

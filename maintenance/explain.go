@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// shownPods is how many pods are named for each cause.
+const shownPods = 5
+
+// Cause is why a drain is where it is: the reason of a Drained condition.
+type Cause string
+
+// The causes.
+const (
+	CauseDrained         Cause = "Drained"
+	CauseDraining        Cause = "Draining"
+	CauseBlockedByBudget Cause = "BlockedByBudget"
+	CauseEvictionRefused Cause = "EvictionRefused"
+	CauseTerminating     Cause = "Terminating"
+	CauseLatePods        Cause = "LatePods"
+	CauseNodeNotReady    Cause = "NodeNotReady"
+)
+
+// Explain says how far the drain is and what keeps it: the weightiest cause, and a text that begins
+// "N of M pods left" and has a line for each cause, with at most five pods each. It names points in time,
+// never durations, so that the same state is always told in the same words.
+func (s State) Explain() (Cause, string) {
+	late := slices.DeleteFunc(slices.Clone(s.Report.Deferred), func(p Pod) bool { return !p.Late })
+	waits := slices.DeleteFunc(slices.Clone(s.Report.Deferred), func(p Pod) bool { return p.Late })
+	pending := s.Progress.Pending
+	lines := []string{fmt.Sprintf("%d of %d pods left", pending, max(s.Progress.Eviction, pending))}
+	lines = append(lines, podLines(s.Report.Blocked)...)
+	lines = append(lines, podLines(s.Report.Failed)...)
+	lines = append(lines, podLines(late)...)
+	lines = append(lines, podLines(withReason(waits))...)
+	if pending > 0 && !s.NotReadySince.IsZero() {
+		lines = append(lines, "the node is not ready since "+clockTime(s.NotReadySince))
+	}
+	return s.cause(late), strings.Join(lines, "\n")
+}
+
+func (s State) cause(late []Pod) Cause {
+	r := s.Report
+	switch {
+	case s.Phase == Succeeded && r.Done():
+		return CauseDrained
+	case len(r.Blocked) > 0:
+		return CauseBlockedByBudget
+	case len(r.Failed) > 0:
+		return CauseEvictionRefused
+	case len(late) > 0:
+		return CauseLatePods
+	case len(r.Leaving) > 0 && !s.NotReadySince.IsZero():
+		return CauseNodeNotReady
+	case len(r.Leaving) > 0 && len(r.Deferred) == 0:
+		return CauseTerminating
+	default:
+		return CauseDraining
+	}
+}
+
+// complaints are the lines of State.Error for what stands in the way of the drain.
+func complaints(s State, unreadable bool) string {
+	var lines []string
+	if unreadable {
+		lines = append(lines, fmt.Sprintf("%v: annotation %s; its maintenance goes on, but giving the node back will be incomplete",
+			ErrRecord, RecordAnnotation))
+	}
+	lines = append(lines, podLines(s.Report.Blocked)...)
+	lines = append(lines, podLines(s.Report.Failed)...)
+	return strings.Join(lines, "\n")
+}
+
+// podLines returns a line for each pod that says why it is there: at most shownPods, then a count.
+func podLines(pods []Pod) []string {
+	var lines []string
+	for i, p := range pods {
+		if i == shownPods {
+			return append(lines, fmt.Sprintf("and %d more", len(pods)-shownPods))
+		}
+		lines = append(lines, podLine(p))
+	}
+	return lines
+}
+
+func podLine(p Pod) string {
+	p.Reason = strings.Join(strings.Fields(p.Reason), " ") // a server's words may be several lines
+	line := p.Namespace + "/" + p.Name + ": "
+	switch {
+	case len(p.Budgets) == 1 && p.Reason == "":
+		b := p.Budgets[0]
+		return line + fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy)
+	case len(p.Budgets) > 0:
+		var names []string
+		for _, b := range p.Budgets {
+			names = append(names, p.Namespace+"/"+b.Name)
+		}
+		return line + p.Reason + " (" + strings.Join(names, ", ") + ")"
+	default:
+		return line + p.Reason
+	}
+}
+
+func withReason(pods []Pod) []Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Reason == "" })
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05Z") }

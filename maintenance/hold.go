@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemaint/nodemaint/lease"
+	"github.com/nodemaint/nodemaint/taint"
+)
+
+// seen is a node as a pass read it.
+type seen struct {
+	*corev1.Node
+	copied bool // from a watch's copy
+}
+
+// holding is how the record and the marks of a node stand after a pass.
+type holding struct {
+	complete   bool          // every mark is in place
+	unreadable bool          // the record is, and was left
+	retryAfter time.Duration // when missing marks may be put back; 0 if none are
+}
+
+// hold sees to it that the record is written and every mark in place. It sets the record and the counts
+// of next.
+func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior State, next *State) (holding, error) {
+	if n.copied && !(prior.Progress.Recorded && e.inPlace(n.Node)) {
+		live, err := e.get(ctx, n.Name) // a copy may lag behind our own writes
+		if err != nil {
+			return holding{}, err
+		}
+		if live == nil || live.UID != n.UID {
+			return holding{}, fmt.Errorf("node %q was deleted meanwhile", n.Name)
+		}
+		n.Node = live
+	}
+	if err := e.begin(ctx, n.Name, prior); err != nil {
+		return holding{}, err
+	}
+	s, err := e.record(ctx, &n, grant, prior, next)
+	if err != nil {
+		return holding{}, err
+	}
+	lacks := missing(n.Node)
+	if len(lacks) == 0 {
+		return holding{complete: true, unreadable: s.unreadable}, nil
+	}
+	if prior.Progress.Recorded {
+		if pause := e.pace(n.Name).pause(e.now()); pause > 0 {
+			return holding{unreadable: s.unreadable, retryAfter: pause}, nil
+		}
+		next.Reheld = e.pace(n.Name).put(lacks, e.now())
+	}
+	if err := e.mark(ctx, n.Node, lacks); err != nil {
+		return holding{}, err
+	}
+	return holding{complete: true, unreadable: s.unreadable}, nil
+}
+
+// inPlace says whether n carries our record and all marks, so that nothing is owed.
+func (e *Engine) inPlace(n *corev1.Node) bool {
+	r, err := parseRecord(n)
+	return err == nil && r != nil && r.Holder == e.opts.Lease.Holder() && len(missing(n)) == 0
+}
+
+// begin tells that the maintenance begins, before its first write to the node.
+func (e *Engine) begin(ctx context.Context, node string, prior State) error {
+	if prior.Progress.Recorded {
+		return nil
+	}
+	if err := e.opts.OnTransition(ctx, Transition{Node: node, Step: Begin}); err != nil {
+		return fmt.Errorf("telling that the maintenance begins: %w", err)
+	}
+	return nil
+}
+
+// record writes the record if that is owed, in one write with the label, and replaces n by the node as
+// written.
+func (e *Engine) record(ctx context.Context, n *seen, grant lease.Grant, prior State, next *State) (settled, error) {
+	var s settled
+	out, err := e.edit(ctx, n.Node, "recording what stands on", func(n *corev1.Node) (change, error) {
+		s = settle(n, prior, grant.Resumed, e.opts.Lease.Holder())
+		if s.unreadable || s.count {
+			if err := e.count(ctx, n.Name, next); err != nil {
+				return change{}, err
+			}
+			s.record.Total, s.record.Eviction = next.Progress.Total, next.Progress.Eviction
+		}
+		if !s.write || n.Annotations[RecordAnnotation] == s.record.encode() {
+			return change{}, nil
+		}
+		c := change{annotations: map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}}
+		if n.Labels[ExcludeLabel] != labelValue && !prior.Progress.Recorded {
+			c.labels = map[string]*string{ExcludeLabel: ptr.To(labelValue)}
+		}
+		return c, nil
+	})
+	if err != nil {
+		return s, err
+	}
+	n.Node = out
+	next.Progress.Recorded = true
+	if next.Record = nil; !s.unreadable {
+		next.Record = &s.record
+		next.Progress.Total, next.Progress.Eviction = s.record.Total, s.record.Eviction
+	}
+	return s, nil
+}
+
+// count counts the pods of the node, once for a maintenance. A maintenance taken over from an operator
+// without records keeps the number of pods that had to leave.
+func (e *Engine) count(ctx context.Context, node string, next *State) error {
+	if next.Progress.Recorded {
+		return nil
+	}
+	plan, err := e.opts.Drainer.Plan(ctx, node)
+	if err != nil {
+		return fmt.Errorf("counting the pods: %w", err)
+	}
+	next.Progress.Total = plan.Total()
+	if next.Progress.Eviction == 0 {
+		next.Progress.Eviction = len(plan.Pending())
+	}
+	return nil
+}
+
+// mark puts the marks on n that it lacks: label, taints, cordon. First the record says of each of them
+// what stands in its place now.
+func (e *Engine) mark(ctx context.Context, n *corev1.Node, lacks []Mark) error {
+	n, err := e.edit(ctx, n, "labelling", func(n *corev1.Node) (change, error) {
+		var c change
+		if r, err := parseRecord(n); err == nil && r != nil {
+			if now := r.reclaim(n, lacks); now.encode() != r.encode() {
+				c.annotations = map[string]*string{RecordAnnotation: ptr.To(now.encode())}
+			}
+		}
+		if n.Labels[ExcludeLabel] != labelValue {
+			c.labels = map[string]*string{ExcludeLabel: ptr.To(labelValue)}
+		}
+		return c, nil
+	})
+	if err != nil {
+		return err
+	}
+	n, err = e.edit(ctx, n, "tainting", func(n *corev1.Node) (change, error) {
+		if taint.Has(n.Spec.Taints, drainTaint) {
+			return change{}, nil // the other one alone is no reason to write
+		}
+		taints, _ := taint.With(n.Spec.Taints, drainTaint, unschedulableTaint)
+		return change{taints: &taints}, nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.opts.Drainer.Cordon(ctx, n)
+}
+
+// hold is the pace of putting marks back on one node.
+type hold struct {
+	next time.Time          // not before
+	told map[Mark]time.Time // when each mark was news last
+}
+
+func (e *Engine) pace(node string) *hold {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.holds[node]
+	if h == nil {
+		h = &hold{told: map[Mark]time.Time{}}
+		e.holds[node] = h
+	}
+	return h
+}
+
+func (h *hold) pause(now time.Time) time.Duration { return h.next.Sub(now) }
+
+// put notes that the marks are put back now and returns those of which that is news.
+func (h *hold) put(marks []Mark, now time.Time) []Mark {
+	h.next = now.Add(HoldDelay)
+	return slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool {
+		if t, ok := h.told[m]; ok && now.Sub(t) < RetellHold {
+			return true
+		}
+		h.told[m] = now
+		return false
+	})
+}

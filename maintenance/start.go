@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodemaint/nodemaint/lease"
+)
+
+// Start makes one pass of the maintenance of node: lease, record, marks, evictions, in this order, each
+// only if it is owed. It returns what the next Start must know. Errors: a pass could not be made (the API
+// server is away, the pods cannot be read, a hook failed, a Stop came first); the state is then prior, and
+// the caller tries again with a growing pause.
+func (e *Engine) Start(ctx context.Context, node string, prior State) (State, error) {
+	if prior.Done() {
+		return prior, nil
+	}
+	if err := checkName(node); err != nil {
+		return e.fail(ctx, node, prior, InvalidNodeName, err.Error())
+	}
+	ctx, done, err := e.turns.start(ctx, node)
+	if err != nil {
+		return prior, fmt.Errorf("starting maintenance of node %q: %w", node, err)
+	}
+	defer done()
+	next, err := e.pass(ctx, node, prior)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		return prior, fmt.Errorf("maintenance of node %q: %w", node, err)
+	}
+	return e.stamp(prior, next), nil
+}
+
+// checkName says what is wrong with a node's name, or with the name of its lease.
+func checkName(node string) error {
+	if node == "" {
+		return errors.New("node name is empty")
+	}
+	if len(node) > validation.DNS1123SubdomainMaxLength {
+		return fmt.Errorf("node name of %d characters is too long: at most %d are allowed", len(node), validation.DNS1123SubdomainMaxLength)
+	}
+	return lease.CheckName(node)
+}
+
+func (e *Engine) pass(ctx context.Context, node string, prior State) (State, error) {
+	n, copied, err := e.node(ctx, node)
+	if err != nil {
+		return prior, err
+	}
+	if n == nil || (prior.NodeUID != "" && n.UID != prior.NodeUID) {
+		return e.gone(ctx, node, prior)
+	}
+	next := prior
+	next.Phase = cmp.Or(prior.Phase, Running)
+	next.NodeUID = n.UID
+	next.NotReadySince = notReadySince(n)
+	next.Reheld = nil
+
+	grant, ok, err := e.claim(ctx, n, &next)
+	if err != nil || !ok {
+		return next, err
+	}
+	hold, err := e.hold(ctx, seen{n, copied}, grant, prior, &next)
+	if err != nil {
+		return prior, err
+	}
+	report, err := e.opts.Drainer.Pass(ctx, node)
+	if err != nil {
+		return prior, err
+	}
+	next.Report = report
+	next.Progress.Pending = len(report.Pending())
+	next.RetryAfter = soonest(grant.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)
+	next.Error = complaints(next, hold.unreadable)
+	return e.phase(ctx, node, prior, next, hold.complete)
+}
+
+// phase says how far next is: Succeeded once nothing is pending and every mark is in place.
+func (e *Engine) phase(ctx context.Context, node string, prior, next State, marked bool) (State, error) {
+	switch {
+	case !next.Report.Done():
+		next.Phase = Running
+	case marked && prior.Phase != Succeeded:
+		if err := e.opts.OnTransition(ctx, Transition{Node: node, Step: Succeed}); err != nil {
+			return prior, fmt.Errorf("telling that the drain is done: %w", err)
+		}
+		next.Phase = Succeeded
+	}
+	return next, nil
+}
+
+// gone is the state of a node that does not exist: a failure if it never did for this maintenance; else
+// what there was stays as it is, and whoever owns the maintenance ends it.
+func (e *Engine) gone(ctx context.Context, node string, prior State) (State, error) {
+	if prior.Progress.Recorded || prior.NodeUID != "" {
+		e.opts.Drainer.Cancel(node)
+		prior.RetryAfter, prior.Reheld = 0, nil
+		return prior, nil
+	}
+	notFound := apierrors.NewNotFound(corev1.Resource("nodes"), node)
+	return e.fail(ctx, node, prior, NodeNotFound, notFound.Error())
+}
+
+// fail gives the maintenance up.
+func (e *Engine) fail(ctx context.Context, node string, prior State, why Failure, words string) (State, error) {
+	if err := e.opts.OnTransition(ctx, Transition{Node: node, Step: Fail}); err != nil {
+		return prior, fmt.Errorf("telling that the maintenance of node %q failed: %w", node, err)
+	}
+	next := prior
+	next.Phase, next.Failure, next.Error = Failed, why, words
+	next.RetryAfter, next.Reheld = 0, nil
+	return e.stamp(prior, next), nil
+}
+
+// stamp notes when the state changed, if it did.
+func (e *Engine) stamp(prior, next State) State {
+	next.Updated = prior.Updated
+	if !same(prior, next) {
+		next.Updated = e.now()
+	}
+	return next
+}
+
+// same compares what is kept of two states: not what was news in one pass, nor what is a point in time
+// from now.
+func same(a, b State) bool {
+	a.Reheld, b.Reheld, a.RetryAfter, b.RetryAfter = nil, nil, 0, 0
+	a.Report, b.Report = kept(a.Report), kept(b.Report)
+	return reflect.DeepEqual(a, b)
+}
+
+func kept(r Report) Report {
+	r.Evicted, r.NewlyBlocked, r.RetryAfter = nil, nil, 0
+	return r
+}
+
+// node returns the node from the watch while it stands (a copy, which may be a moment old), else from the
+// API server; nil if it does not exist, which the API server alone can say.
+func (e *Engine) node(ctx context.Context, node string) (n *corev1.Node, copied bool, err error) {
+	if c := e.copyOf(node); c != nil && c.Live() {
+		if n, ok := c.Get("", node); ok {
+			return n, true, nil
+		}
+	}
+	n, err = e.get(ctx, node)
+	return n, false, err
+}
+
+func (e *Engine) get(ctx context.Context, node string) (*corev1.Node, error) {
+	n, err := e.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting node %q: %w", node, err)
+	}
+	return n, nil
+}
+
+func notReadySince(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// soonest returns the shortest of the positive durations, 0 if there is none.
+func soonest(d ...time.Duration) time.Duration {
+	var out time.Duration
+	for _, v := range d {
+		if v > 0 && (out == 0 || v < out) {
+			out = v
+		}
+	}
+	return out
+}

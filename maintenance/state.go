@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodemaint/nodemaint/drainer"
+)
+
+// Pod is where one pod of the node stands; see drainer.Pod.
+type Pod = drainer.Pod
+
+// Budget is a PodDisruptionBudget that blocks a pod; see drainer.Budget.
+type Budget = drainer.Budget
+
+// Report is what a pass found of the node's pods; see drainer.Report.
+type Report = drainer.Report
+
+// Phase is how far the maintenance of a node is; empty before the first pass.
+type Phase string
+
+// The phases.
+const (
+	// Running: in progress.
+	Running Phase = "Running"
+	// Succeeded: the node is held and every pod that must leave has left.
+	Succeeded Phase = "Succeeded"
+	// Failed: given up, for good.
+	Failed Phase = "Failed"
+)
+
+// Failure says why a maintenance is Failed.
+type Failure string
+
+// The failures.
+const (
+	// NodeNotFound: there was no such node when the maintenance should have begun.
+	NodeNotFound Failure = "NodeNotFound"
+	// LeaseLost: the lease was lost, or refused, too often in a row; the node was given back.
+	LeaseLost Failure = "LeaseLost"
+	// InvalidNodeName: no node, or no lease of a node, can have that name.
+	InvalidNodeName Failure = "InvalidNodeName"
+)
+
+// LeaseStatus is how the lease of the node stands; empty before it was asked for.
+type LeaseStatus string
+
+// The lease's states.
+const (
+	// LeaseHeld: it is ours.
+	LeaseHeld LeaseStatus = "Held"
+	// LeaseHeldByAnother: somebody else has it and the maintenance has not begun.
+	LeaseHeldByAnother LeaseStatus = "HeldByAnother"
+	// LeaseTaken: somebody else has it although we had it.
+	LeaseTaken LeaseStatus = "Lost"
+	// LeaseRefused: the API server does not let us read or write it.
+	LeaseRefused LeaseStatus = "Refused"
+)
+
+// State is what a pass found and what the next one must know. It is a value: keep it, and pass it to
+// the next Start. The zero value is the state before the first.
+type State struct {
+	Phase Phase `json:"phase,omitempty"`
+	// Failure is set only when Phase is Failed.
+	Failure Failure `json:"failure,omitempty"`
+	// Error says what stands in the way now: a line for each blocked or failed pod, or the lease's. It is
+	// empty while pods only take their time, and when nothing is left to do.
+	Error string `json:"error,omitempty"`
+
+	Progress Progress `json:"progress"`
+	Report   Report   `json:"report"`
+
+	Lease LeaseStatus `json:"lease,omitempty"`
+	// LeaseErrors counts the lease failures in a row, at least LeaseRetry apart.
+	LeaseErrors int `json:"leaseErrors,omitempty"`
+
+	// Updated is when a pass last changed the state.
+	Updated time.Time `json:"updated,omitzero"`
+	// NodeUID is the node that is maintained; another of the same name is left alone.
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+	// NotReadySince is since when the node is not ready; zero while it is.
+	NotReadySince time.Time `json:"notReadySince,omitzero"`
+	// Record is the record on the node as last seen, so that it can be written again if it is lost. A caller
+	// that cannot keep it leaves it nil.
+	Record *Record `json:"record,omitempty"`
+
+	// Reheld are the marks that this pass put back because somebody had taken them off, as far as they are
+	// news: at most one in RetellHold for each mark.
+	Reheld []Mark `json:"-"`
+	// RetryAfter is when the next pass is due at the latest; 0 means only when something changes.
+	RetryAfter time.Duration `json:"-"`
+}
+
+// Done says that no further pass is needed, now or later: the state is Failed.
+func (s State) Done() bool { return s.Phase == Failed }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemaint/nodemaint/taint"
+)
+
+// Restored says what a Stop gave back.
+type Restored struct {
+	// Changed says that the node was changed; false if there was nothing of ours on it.
+	Changed bool
+	// Uncordoned says that the node became schedulable again.
+	Uncordoned bool
+	// Incomplete says that the record was unreadable, so that only what is certainly ours was taken off.
+	Incomplete bool
+	// Commands finish an incomplete one by hand.
+	Commands []string
+}
+
+// Stop ends the maintenance of node: it ends a Start under way and the evictions in flight, undoes what
+// the record on the node says is ours, and releases the lease, if it is ours. Without a record, or with one
+// that names another holder, nothing on the node is changed. It is idempotent. A node that is gone is no
+// error. Errors: those of reading and writing node and lease, or of a hook; call it again.
+func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
+	done, err := e.turns.stop(ctx, node)
+	if err != nil {
+		return Restored{}, fmt.Errorf("stopping maintenance of node %q: %w", node, err)
+	}
+	defer done()
+	e.opts.Drainer.Cancel(node)
+	restored, err := e.restore(ctx, node)
+	if err != nil {
+		return restored, fmt.Errorf("stopping maintenance: %w", err)
+	}
+	e.mu.Lock()
+	delete(e.holds, node)
+	e.mu.Unlock()
+	if err := e.opts.Lease.Release(ctx, node); err != nil {
+		return restored, fmt.Errorf("stopping maintenance: %w", err)
+	}
+	return restored, nil
+}
+
+// restore gives the node back as the record says, in two writes: the label, then all the rest and the
+// record itself, so that a crash between them leaves a record to go on with.
+func (e *Engine) restore(ctx context.Context, node string) (Restored, error) {
+	n, err := e.get(ctx, node)
+	if err != nil || n == nil {
+		return Restored{}, err
+	}
+	var done Restored
+	n, err = e.edit(ctx, n, "taking the label off", func(n *corev1.Node) (change, error) {
+		r, err := parseRecord(n)
+		if err != nil || r == nil || r.Holder != e.opts.Lease.Holder() {
+			return change{}, nil //nolint:nilerr // an unreadable record is dealt with below
+		}
+		return unlabel(n, r), nil
+	})
+	if err != nil {
+		return done, err
+	}
+	_, err = e.edit(ctx, n, "giving back", func(n *corev1.Node) (change, error) {
+		var c change
+		if c, done = giveBack(n, e.opts.Lease.Holder()); c.empty() {
+			return c, nil
+		}
+		return c, e.tellRestored(ctx, n.Name, done)
+	})
+	return done, err
+}
+
+// tellRestored tells the steps that giving back takes, before the write.
+func (e *Engine) tellRestored(ctx context.Context, node string, done Restored) error {
+	t := Transition{Node: node, Step: Uncordon}
+	switch {
+	case done.Incomplete:
+		t.Step, t.Commands = RestoreIncomplete, done.Commands
+	case !done.Uncordoned:
+		return nil
+	}
+	if err := e.opts.OnTransition(ctx, t); err != nil {
+		return fmt.Errorf("telling that node %q is given back: %w", node, err)
+	}
+	return nil
+}
+
+// unlabel puts the label back as it was, if it still is as we set it.
+func unlabel(n *corev1.Node, r *Record) change {
+	if n.Labels[ExcludeLabel] != labelValue || (r.Label != nil && *r.Label == labelValue) {
+		return change{}
+	}
+	return change{labels: map[string]*string{ExcludeLabel: r.Label}}
+}
+
+// giveBack returns the write that undoes what the record on n says is ours, the record included, and what
+// that comes to. An empty change: there is nothing of holder's on the node.
+func giveBack(n *corev1.Node, holder string) (change, Restored) {
+	r, err := parseRecord(n)
+	if err != nil {
+		return giveBackCertain(n)
+	}
+	if r == nil || r.Holder != holder {
+		return change{}, Restored{}
+	}
+	c := change{annotations: map[string]*string{RecordAnnotation: nil}}
+	done := Restored{Changed: true}
+	if n.Spec.Unschedulable && !r.Unschedulable {
+		c.unschedulable = ptr.To(false)
+		done.Uncordoned = true
+	}
+	var ours []corev1.Taint
+	if !r.foreignTaint(drainTaint) {
+		ours = append(ours, drainTaint)
+	}
+	if !r.foreignTaint(unschedulableTaint) && !r.Unschedulable {
+		ours = append(ours, unschedulableTaint)
+	}
+	if taints, changed := taint.Without(n.Spec.Taints, ours...); changed {
+		c.taints = &taints
+	}
+	return c, done
+}
+
+// giveBackCertain takes off what nobody but us can have put on a node whose record is unreadable: the
+// record, and the drain taint as we set it. The rest may be somebody else's and is named in commands.
+func giveBackCertain(n *corev1.Node) (change, Restored) {
+	c := change{annotations: map[string]*string{RecordAnnotation: nil}}
+	if taints, changed := taint.Without(n.Spec.Taints, drainTaint); changed {
+		c.taints = &taints
+	}
+	done := Restored{Changed: true, Incomplete: true}
+	if n.Spec.Unschedulable {
+		done.Commands = append(done.Commands, "kubectl uncordon "+n.Name)
+	}
+	if _, ok := n.Labels[ExcludeLabel]; ok {
+		done.Commands = append(done.Commands, fmt.Sprintf("kubectl label node %s %s-", n.Name, ExcludeLabel))
+	}
+	return c, done
+}
