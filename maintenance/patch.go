@@ -38,7 +38,9 @@ func (c change) patch(resourceVersion string) ([]byte, error) {
 	}
 	spec := map[string]any{}
 	if c.taints != nil {
-		spec["taints"] = *c.taints
+		if spec["taints"] = *c.taints; len(*c.taints) == 0 {
+			spec["taints"] = nil // as the field is on a node that never had one
+		}
 	}
 	if c.unschedulable != nil {
 		if spec["unschedulable"] = *c.unschedulable; !*c.unschedulable {
