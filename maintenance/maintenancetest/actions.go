@@ -24,13 +24,13 @@ func requestOf(a clienttesting.Action) (r *Request, ok bool) {
 	case clienttesting.WatchActionImpl:
 		r.selectBy(a.ListOptions)
 	case clienttesting.CreateActionImpl:
-		r.Object, r.Name = a.Object, a.Name
+		r.Object, r.Name, r.dryRun = a.Object, a.Name, a.CreateOptions.DryRun
 		r.readBody()
 	case clienttesting.UpdateActionImpl:
-		r.Object = a.Object
+		r.Object, r.dryRun = a.Object, a.UpdateOptions.DryRun
 		r.readBody()
 	case clienttesting.PatchActionImpl:
-		r.Name, r.PatchType, r.Patch = a.Name, a.PatchType, a.Patch
+		r.Name, r.PatchType, r.Patch, r.dryRun = a.Name, a.PatchType, a.Patch, a.PatchOptions.DryRun
 	case clienttesting.DeleteActionImpl:
 		r.Name = a.Name
 		r.deleteBy(&a.DeleteOptions)
@@ -51,6 +51,7 @@ func (r *Request) selectBy(o v1.ListOptions) {
 func (r *Request) deleteBy(o *v1.DeleteOptions) {
 	if o != nil {
 		r.Preconditions, r.gracePeriod = o.Preconditions, o.GracePeriodSeconds
+		r.dryRun = append(r.dryRun, o.DryRun...)
 	}
 }
 

@@ -44,6 +44,7 @@ type Cluster struct {
 	store       *store
 	termination time.Duration
 	controllers map[Controller]bool
+	paused      map[string]bool // resources whose watches are paused
 	timers      map[types.UID]clock.Timer
 	uids        int
 	records     []*Request
@@ -63,6 +64,7 @@ func New(o Options, objects ...runtime.Object) *Cluster {
 		store:       newStore(),
 		termination: o.Termination,
 		controllers: map[Controller]bool{},
+		paused:      map[string]bool{},
 		timers:      map[types.UID]clock.Timer{},
 		inFlight:    map[*Request]struct{}{},
 		changed:     make(chan struct{}),

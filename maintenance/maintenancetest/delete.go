@@ -19,7 +19,7 @@ func (c *Cluster) delete(r *Request) error {
 	if !ok {
 		return notFound(r)
 	}
-	if err := preconditionsHold(r.gvk().Kind, o, r.Preconditions); err != nil {
+	if err := preconditionsHold(r.gvk().GroupKind(), o, r.Preconditions); err != nil {
 		return err
 	}
 	c.deleteObject(r.gvr(), copyOf(o), r.gracePeriod)
@@ -102,11 +102,11 @@ func podGrace(pod *corev1.Pod, asked *int64) (seconds int64, again bool) {
 
 // preconditionsHold compares an object with the preconditions of a deletion. kind stands
 // in the server's message.
-func preconditionsHold(kind string, o object, p *metav1.Preconditions) error {
+func preconditionsHold(kind schema.GroupKind, o object, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
-	res := schema.GroupResource{Resource: kind}
+	res := schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 	if p.UID != nil && *p.UID != o.GetUID() {
 		return apierrors.NewConflict(res, o.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",

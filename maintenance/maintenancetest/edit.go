@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The methods in this file play everybody else in the cluster: they meet no faults, are
@@ -104,7 +105,7 @@ func edit[T object](c *Cluster, gvr schema.GroupVersionResource, k key, f func(T
 
 // DeletePod deletes a pod as a user would: it terminates. Nothing happens if there is none.
 func (c *Cluster) DeletePod(namespace, name string) {
-	c.drop(podsResource, key{namespace, name}, nil)
+	c.drop(podsResource, key{namespace, name})
 }
 
 // RemovePod makes a pod vanish at once, finalizers or not.
@@ -117,22 +118,55 @@ func (c *Cluster) RemovePod(namespace, name string) {
 }
 
 // DeleteNode deletes a node. Its pods stay.
-func (c *Cluster) DeleteNode(name string) { c.drop(nodesResource, key{name: name}, nil) }
+func (c *Cluster) DeleteNode(name string) { c.drop(nodesResource, key{name: name}) }
 
 // DeleteLease deletes a lease.
 func (c *Cluster) DeleteLease(namespace, name string) {
-	c.drop(leasesResource, key{namespace, name}, nil)
+	c.drop(leasesResource, key{namespace, name})
 }
 
 // DeleteBudget deletes a budget.
 func (c *Cluster) DeleteBudget(namespace, name string) {
-	c.drop(budgetsResource, key{namespace, name}, nil)
+	c.drop(budgetsResource, key{namespace, name})
 }
 
-func (c *Cluster) drop(gvr schema.GroupVersionResource, k key, grace *int64) {
+func (c *Cluster) drop(gvr schema.GroupVersionResource, k key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o, ok := c.store.get(gvr, k); ok {
-		c.deleteObject(gvr, copyOf(o), grace)
+		c.deleteObject(gvr, copyOf(o), nil)
 	}
+}
+
+// CollectGarbage deletes every object whose owners, named by UID, are all gone, as
+// kube-controller-manager does after a while. It returns how many that were.
+func (c *Cluster) CollectGarbage() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	alive := map[types.UID]bool{}
+	for _, all := range c.store.objects {
+		for _, o := range all {
+			alive[o.GetUID()] = true
+		}
+	}
+	n := 0
+	for gvr := range c.store.objects {
+		for _, o := range c.store.list(gvr, "") {
+			if orphaned(o, alive) {
+				c.deleteObject(gvr, copyOf(o), nil)
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func orphaned(o object, alive map[types.UID]bool) bool {
+	owners := o.GetOwnerReferences()
+	for _, ref := range owners {
+		if ref.UID == "" || alive[ref.UID] {
+			return false
+		}
+	}
+	return len(owners) > 0
 }

@@ -73,17 +73,27 @@ func (c *Cluster) evictOnce(r *Request) error {
 	}
 	pod := copyOf(o.(*corev1.Pod))
 	if !guarded(pod) {
-		err := c.deleteEvicted(r, pod, r.Preconditions)
-		if apierrors.IsConflict(err) && (r.Preconditions == nil || r.Preconditions.ResourceVersion == nil) {
+		err := c.deleteEvicted(r, pod)
+		if apierrors.IsConflict(err) && !fixesVersion(r) {
 			return &againError{err}
 		}
 		return err
 	}
 	// The budget is charged before the preconditions are looked at: so does the server.
-	if err := c.charge(pod); err != nil {
+	sparedBy, err := c.charge(pod)
+	if err != nil {
 		return err
 	}
-	return c.deleteEvicted(r, pod, r.Preconditions)
+	err = c.deleteEvicted(r, pod)
+	if sparedBy != "" && apierrors.IsConflict(err) && !fixesVersion(r) {
+		return tooMany(10, unprocessed(sparedBy)) // the server takes it for a pod that became ready
+	}
+	return err
+}
+
+// fixesVersion tells whether an eviction carries a resourceVersion.
+func fixesVersion(r *Request) bool {
+	return r.Preconditions != nil && r.Preconditions.ResourceVersion != nil
 }
 
 // guarded tells whether a budget has a say: not for a pod that is finished, has not
@@ -97,8 +107,8 @@ func guarded(pod *corev1.Pod) bool {
 }
 
 // deleteEvicted marks the pod as disrupted, which is an update of its own, and deletes it.
-func (c *Cluster) deleteEvicted(r *Request, pod *corev1.Pod, p *metav1.Preconditions) error {
-	if err := preconditionsHold("Pod", pod, p); err != nil {
+func (c *Cluster) deleteEvicted(r *Request, pod *corev1.Pod) error {
+	if err := preconditionsHold(schema.GroupKind{Kind: "Pod"}, pod, r.Preconditions); err != nil {
 		return err
 	}
 	setPodCondition(pod, corev1.PodCondition{
@@ -110,15 +120,16 @@ func (c *Cluster) deleteEvicted(r *Request, pod *corev1.Pod, p *metav1.Precondit
 	return nil
 }
 
-// charge asks the pod's budget, and takes one disruption from it.
-func (c *Cluster) charge(pod *corev1.Pod) error {
+// charge asks the pod's budget, and takes one disruption from it. A budget that lets the
+// pod go for nothing, because it is not ready anyway, is returned by name.
+func (c *Cluster) charge(pod *corev1.Pod) (sparedBy string, err error) {
 	budgets := c.budgetsOf(pod)
 	switch len(budgets) {
 	case 0:
-		return nil
+		return "", nil
 	case 1:
 	default:
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
+		return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status:  metav1.StatusFailure,
 			Code:    500,
 			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
@@ -126,10 +137,10 @@ func (c *Cluster) charge(pod *corev1.Pod) error {
 	}
 	b := copyOf(budgets[0])
 	if !podReady(pod) && sparesUnready(b) {
-		return nil
+		return b.Name, nil
 	}
 	if err := budgetAllows(b); err != nil {
-		return err
+		return "", err
 	}
 	b.Status.DisruptionsAllowed--
 	setDisruptionAllowed(b, c.now())
@@ -138,7 +149,7 @@ func (c *Cluster) charge(pod *corev1.Pod) error {
 	}
 	b.Status.DisruptedPods[pod.Name] = c.now()
 	c.put(budgetsResource, b)
-	return nil
+	return "", nil
 }
 
 // sparesUnready tells whether a budget lets an unready pod go without being charged.
@@ -154,7 +165,7 @@ func budgetAllows(b *policyv1.PodDisruptionBudget) error {
 	s := b.Status
 	switch {
 	case s.ObservedGeneration < b.Generation:
-		return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+		return tooMany(10, unprocessed(b.Name))
 	case s.DisruptionsAllowed < 0:
 		err := apierrors.NewForbidden(schema.GroupResource{Group: "policy", Resource: "poddisruptionbudget"}, b.Name,
 			errors.New("pdb disruptions allowed is negative"))
@@ -169,6 +180,10 @@ func budgetAllows(b *policyv1.PodDisruptionBudget) error {
 		return tooMany(0, fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", b.Name))
 	}
 	return nil
+}
+
+func unprocessed(budget string) string {
+	return fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget)
 }
 
 func tooMany(seconds int, cause string) error {

@@ -43,6 +43,7 @@ type Request struct {
 
 	kind        schema.GroupVersionKind // of the objects, where the client says it
 	gracePeriod *int64
+	dryRun      []string
 	listOptions metav1.ListOptions
 }
 

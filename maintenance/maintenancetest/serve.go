@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -110,6 +111,9 @@ func (c *Cluster) leave(r *Request, err error) {
 
 // carryOut does what a request asks for.
 func (c *Cluster) carryOut(ctx context.Context, r *Request) (runtime.Object, error) {
+	if len(r.dryRun) > 0 {
+		return nil, apierrors.NewBadRequest("maintenancetest does not support dryRun")
+	}
 	if r.Verb == "create" && r.Subresource == "eviction" {
 		return nil, c.evict(ctx, r)
 	}

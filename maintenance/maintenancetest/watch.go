@@ -27,6 +27,7 @@ type watcher struct {
 	mu    sync.Mutex
 	queue []watch.Event
 	last  bool // nothing comes after the queue
+	held  bool // by PauseWatches
 	more  chan struct{}
 }
 
@@ -46,6 +47,7 @@ func (c *Cluster) watch(ctx context.Context, r *Request) (watch.Interface, error
 		return nil, err
 	}
 	c.store.watchers[w] = struct{}{}
+	w.held = c.paused[w.gvr.Resource]
 	w.forget = context.AfterFunc(ctx, w.Stop)
 	go w.run()
 	return w, nil
@@ -132,6 +134,19 @@ func (w *watcher) end() {
 	w.poke()
 }
 
+func (w *watcher) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = true
+}
+
+func (w *watcher) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = false
+	w.poke()
+}
+
 func (w *watcher) poke() {
 	select {
 	case w.more <- struct{}{}:
@@ -143,7 +158,10 @@ func (w *watcher) poke() {
 func (w *watcher) next() (e watch.Event, ok, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
+	switch {
+	case w.held:
+		return e, false, false
+	case len(w.queue) == 0:
 		return e, false, w.last
 	}
 	e, w.queue = w.queue[0], w.queue[1:]
@@ -192,36 +210,3 @@ func (w *watcher) stop() {
 
 // ResultChan implements watch.Interface.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
-
-// CloseWatches ends every open watch of a resource ("pods"; "*" is every resource), as a
-// server does now and then. Readers get what was already sent, then a closed channel.
-func (c *Cluster) CloseWatches(resource string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.store.watchers {
-		if resource == "*" || w.gvr.Resource == resource {
-			w.end()
-		}
-	}
-}
-
-// ExpireHistory forgets all history. A watch that starts from an earlier version than
-// the latest is answered with an error event 410 Expired; open watches go on.
-func (c *Cluster) ExpireHistory() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.store.expired, c.store.history = c.store.rv, nil
-}
-
-// Watches counts the open watches of a resource ("*": of every resource).
-func (c *Cluster) Watches(resource string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := 0
-	for w := range c.store.watchers {
-		if resource == "*" || w.gvr.Resource == resource {
-			n++
-		}
-	}
-	return n
-}
