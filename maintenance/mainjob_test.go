@@ -70,7 +70,7 @@ func TestMainJob(t *testing.T) {
 		after := c.Node("n1")
 		require.Equal(t, before.Spec, after.Spec)
 		require.Equal(t, before.Labels, after.Labels)
-		require.Equal(t, before.Annotations, after.Annotations)
+		require.Empty(t, after.Annotations)
 		require.Nil(t, c.Lease("medik8s-leases", "node-n1"))
 	})
 }

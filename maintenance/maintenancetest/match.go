@@ -2,7 +2,7 @@
 
 package maintenancetest
 
-// Match chooses requests. It may use the cluster's getters.
+// Match chooses requests; nil chooses all. It may use the cluster's getters.
 type Match func(Request) bool
 
 // On matches a verb on a resource or subresource: On("create", "pods/eviction"),

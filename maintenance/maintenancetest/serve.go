@@ -93,7 +93,7 @@ func (c *Cluster) arrive(r *Request) (func(Request) error, []*Rule) {
 
 	var met []*Rule
 	for _, rule := range rules { // their functions may use the cluster
-		if rule.match(seen) && rule.take() {
+		if (rule.match == nil || rule.match(seen)) && rule.take() {
 			met = append(met, rule)
 		}
 	}
