@@ -18,7 +18,7 @@ func (m *memory) due(pods []judged, all []*policyv1.PodDisruptionBudget, now tim
 	used := map[types.UID]int32{} // disruptions taken up in this pass, by budget
 	for _, j := range pods {
 		a := m.attempts[j.pod.UID]
-		if j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) {
+		if j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) || m.heldBack(a, now) {
 			continue
 		}
 		budgets := selecting(j.pod, all)
@@ -44,13 +44,18 @@ func (m *memory) braked(a *attempt, now time.Time) bool {
 	return now.Before(when)
 }
 
+// heldBack says whether a pod that leaves last has to wait for others, or for the report that none are left.
+func (m *memory) heldBack(a *attempt, now time.Time) bool {
+	return a.last && (m.alone.IsZero() || now.Before(m.alone.Add(LastDelay)))
+}
+
 // frees says whether a refused pod may be tried before its pause is over, because the budgets that
 // select it are not those it was posted under. One state of a budget is tried once.
 func (a *attempt) frees(budgets []*policyv1.PodDisruptionBudget, used map[types.UID]int32) bool {
 	switch {
 	case a.tangled:
 		return setOf(budgets) != setOf(a.budgets)
-	case a.last.kind != blocked || len(a.budgets) == 0 || versionOf(budgets) == a.posted:
+	case a.answer.kind != blocked || len(a.budgets) == 0 || versionOf(budgets) == a.posted:
 		return false
 	case len(budgets) == 0:
 		return true // the budget that blocked it is gone
@@ -78,10 +83,15 @@ func (m *memory) wait(pods []judged, now time.Time) time.Duration {
 			continue
 		}
 		when := a.due
-		if a.late {
-			if brake, _ := m.brake.due(a.owner); brake.After(when) {
-				when = brake
+		if a.last {
+			if m.alone.IsZero() {
+				continue // the last of the others brings the next pass
 			}
+			when = latest(when, m.alone.Add(LastDelay))
+		}
+		if a.late {
+			brake, _ := m.brake.due(a.owner)
+			when = latest(when, brake)
 		}
 		next = earlier(next, when)
 	}
@@ -93,6 +103,13 @@ func (m *memory) wait(pods []judged, now time.Time) time.Duration {
 
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a

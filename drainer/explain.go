@@ -51,12 +51,14 @@ func (m *memory) unexplained(pods []judged) map[string]bool {
 }
 
 // refusedByServer says whether the last answer may be a budget's.
-func (a *attempt) refusedByServer() bool { return a.last.kind == blocked || a.last.kind == serverFail }
+func (a *attempt) refusedByServer() bool {
+	return a.answer.kind == blocked || a.answer.kind == serverFail
+}
 
 // explained notes the budgets that select the pod.
 func (a *attempt) explained(budgets []*policyv1.PodDisruptionBudget, now time.Time) {
 	a.budgets = budgets
-	a.tangled = a.last.kind == serverFail && len(budgets) > 1
+	a.tangled = a.answer.kind == serverFail && len(budgets) > 1
 	if a.tangled && !a.known {
 		a.due = now.Add(TangledDelay)
 	}
@@ -105,7 +107,7 @@ func (a *attempt) reason() string {
 	case a.tangled:
 		return fmt.Sprintf("%d budgets select it, and the API server evicts no such pod", len(a.budgets))
 	case len(a.budgets) == 0:
-		return a.last.words
+		return a.answer.words
 	default:
 		return ""
 	}

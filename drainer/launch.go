@@ -36,7 +36,7 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	if a.asked.IsZero() {
 		a.asked = posted
 	}
-	look := a.last.kind == unanswered || a.last.kind == serverFail
+	look := a.answer.kind == unanswered || a.answer.kind == serverFail
 	asked := a.asked
 	a.flying = true
 	m.flights.Add(1)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,6 +21,7 @@ type memory struct {
 
 	mu       sync.Mutex
 	began    bool
+	alone    time.Time // when the last pods were first reported to be the only ones left; zero if they are not
 	attempts map[types.UID]*attempt
 	brake    brake
 }
@@ -38,17 +40,18 @@ func (m *memory) end() {
 
 // attempt is what is remembered of one pod: what we asked for, and what we were told.
 type attempt struct {
+	last  bool // leaves after all others
 	late  bool
 	owner string
 
 	flying bool
 	asked  time.Time // first posted
-	last   answer
+	answer answer    // the last one
 	due    time.Time // not to be posted again before
-	news   bool      // last is not yet reported
+	news   bool      // answer is not yet reported
 
 	told    bool                            // that it is blocked was reported
-	known   bool                            // the budgets were read since last
+	known   bool                            // the budgets were read since the last answer
 	budgets []*policyv1.PodDisruptionBudget // that select it, as last read
 	posted  string                          // their state when it was posted, as far as known
 	tangled bool                            // they are more than one
@@ -56,19 +59,19 @@ type attempt struct {
 
 // waits says whether an eviction of the pod is still to come.
 func (a *attempt) waits() bool {
-	return !a.flying && a.last.kind != accepted && a.last.kind != gone
+	return !a.flying && a.answer.kind != accepted && a.answer.kind != gone
 }
 
 // observe notes which pods are there: new ones are late unless this is the first pass, and those
 // that went are forgotten.
-func (m *memory) observe(pods []judged, now time.Time) {
+func (m *memory) observe(pods []judged, last func(*corev1.Pod) bool, now time.Time) {
 	here := make(map[types.UID]bool, len(pods))
 	for _, j := range pods {
 		here[j.pod.UID] = true
 		if m.attempts[j.pod.UID] != nil {
 			continue
 		}
-		a := &attempt{late: m.began, owner: ownerOf(j.pod)}
+		a := &attempt{last: last(j.pod), late: m.began, owner: ownerOf(j.pod)}
 		m.attempts[j.pod.UID] = a
 		if a.late && j.fate == leaves && j.pod.DeletionTimestamp == nil {
 			m.brake.arrived(a.owner, now)
@@ -87,7 +90,7 @@ func (m *memory) landed(uid types.UID, got answer, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.attempts[uid]
-	a.flying, a.last, a.news, a.known, a.tangled = false, got, true, false, false
+	a.flying, a.answer, a.news, a.known, a.tangled = false, got, true, false, false
 	switch got.kind {
 	case throttled:
 		a.due = now.Add(got.wait)

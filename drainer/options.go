@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubectl/pkg/drain"
 	"k8s.io/utils/clock"
 )
@@ -22,6 +23,8 @@ const (
 	DefaultTimeout = 30 * time.Second
 	// DefaultMaxInFlight bounds the calls under way at once, over all nodes.
 	DefaultMaxInFlight = 64
+	// LastDelay is the time from the report that only Options.Last pods are left to their eviction.
+	LastDelay = 2 * time.Second
 	// AnswerWait is how long a pass waits for the answers to its calls; a later answer wakes the node.
 	AnswerWait = time.Second
 )
@@ -35,6 +38,10 @@ type Options struct {
 	KeepEmptyDir bool
 	// Filters are asked after kubectl's own; the first that refuses a pod decides.
 	Filters []drain.PodFilter
+
+	// Last picks pods that leave after all others, and only in a pass after one that reported them alone to
+	// be left: an operator's own, so that it can store how far it is. Nil picks none.
+	Last func(*corev1.Pod) bool
 
 	// GracePeriod, if positive, replaces the pods' own; whole seconds, at least one. 0 means the pods' own.
 	GracePeriod time.Duration
@@ -82,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.GracePeriod > 0 {
 		o.GracePeriod = max(o.GracePeriod, time.Second)
+	}
+	if o.Last == nil {
+		o.Last = func(*corev1.Pod) bool { return false }
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}

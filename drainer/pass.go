@@ -25,7 +25,7 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	}
 	m, now := d.memory(node), d.opts.Clock.Now()
 	m.mu.Lock()
-	m.observe(pods, now)
+	m.observe(pods, d.opts.Last, now)
 	due := m.due(pods, d.knownBudgets(pods), now)
 	answered := d.launch(ctx, node, m, due)
 	m.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
 		return Report{}, err
 	}
 	m, now := newMemory(), d.opts.Clock.Now()
-	m.observe(pods, now)
+	m.observe(pods, d.opts.Last, now)
 	return m.report(pods, now), nil
 }
 

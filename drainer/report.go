@@ -106,6 +106,7 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 			m.sort(&r, p, j.pod, now)
 		}
 	}
+	m.noteAlone(r, now)
 	r.RetryAfter = m.wait(pods, now)
 	r.sort()
 	return r
@@ -118,7 +119,7 @@ func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
 	if p.Late = a.late; a.late {
 		p.Owner = a.owner
 	}
-	if a.news && a.last.kind == accepted {
+	if a.news && a.answer.kind == accepted {
 		r.Evicted = append(r.Evicted, p)
 	}
 	a.news = false
@@ -128,31 +129,46 @@ func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
 		return
 	}
 	switch {
-	case a.last.kind == gone:
-	case a.last.kind == accepted:
+	case a.answer.kind == gone:
+	case a.answer.kind == accepted:
 		p.Reason = "evicted"
 		r.Leaving = append(r.Leaving, p)
-	case a.last.kind == ending:
-		p.Reason = a.last.words
+	case a.answer.kind == ending:
+		p.Reason = a.answer.words
 		r.Leaving = append(r.Leaving, p)
-	case a.last.kind == blocked || a.tangled:
+	case a.answer.kind == blocked || a.tangled:
 		p.Reason, p.Budgets = a.reason(), numbers(a.budgets)
 		r.Blocked = append(r.Blocked, p)
 		if !a.told {
 			a.told = true
 			r.NewlyBlocked = append(r.NewlyBlocked, p)
 		}
-	case a.last.kind == throttled, a.last.kind == stale:
-		if a.last.kind == throttled {
-			p.Reason = a.last.words
+	case a.answer.kind == throttled, a.answer.kind == stale:
+		if a.answer.kind == throttled {
+			p.Reason = a.answer.words
 		}
 		r.Deferred = append(r.Deferred, p)
-	case a.last.kind == unasked:
-		p.Reason = m.brakeReason(a, now)
+	case a.answer.kind == unasked:
+		if p.Reason = m.brakeReason(a, now); a.last {
+			p.Reason = "leaves after all others"
+		}
 		r.Deferred = append(r.Deferred, p)
 	default:
-		p.Reason = a.last.words
+		p.Reason = a.answer.words
 		r.Failed = append(r.Failed, p)
+	}
+}
+
+// noteAlone notes since when the pods that leave last are the only ones left.
+func (m *memory) noteAlone(r Report, now time.Time) {
+	for _, p := range r.Pending() {
+		if !m.attempts[p.UID].last {
+			m.alone = time.Time{}
+			return
+		}
+	}
+	if m.alone.IsZero() {
+		m.alone = now
 	}
 }
 

@@ -93,10 +93,12 @@ func (e *Engine) phase(ctx context.Context, node string, prior, next State, mark
 	switch {
 	case !next.Report.Done():
 		next.Phase = Running
-	case marked && prior.Phase != Succeeded:
+	case marked && !prior.EverSucceeded:
 		if err := e.opts.OnTransition(ctx, Transition{Node: node, Step: Succeed}); err != nil {
 			return prior, fmt.Errorf("telling that the drain is done: %w", err)
 		}
+		next.Phase, next.EverSucceeded = Succeeded, true
+	case marked:
 		next.Phase = Succeeded
 	}
 	return next, nil

@@ -70,6 +70,10 @@ type State struct {
 	// empty while pods only take their time, and when nothing is left to do.
 	Error string `json:"error,omitempty"`
 
+	// EverSucceeded says that the phase was Succeeded before: pods that came later made it Running again,
+	// and that it succeeds once more is no news.
+	EverSucceeded bool `json:"everSucceeded,omitempty"`
+
 	Progress Progress `json:"progress"`
 	Report   Report   `json:"report"`
 
