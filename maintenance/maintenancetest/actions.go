@@ -15,7 +15,7 @@ func requestOf(a clienttesting.Action) (r *Request, ok bool) {
 		Verb: a.GetVerb(), Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource,
 		Subresource: a.GetSubresource(), Namespace: a.GetNamespace(),
 	}
-	switch a := a.(type) {
+	switch a := a.DeepCopy().(type) { // the record must not change with the caller's object
 	case clienttesting.GetActionImpl:
 		r.Name = a.Name
 	case clienttesting.ListActionImpl:

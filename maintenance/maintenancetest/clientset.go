@@ -25,6 +25,7 @@ type clientset struct {
 
 func newClientset(c *Cluster) *clientset {
 	f := fake.NewSimpleClientset()
+	f.Resources = discoverable()
 	// The fake calls its reactors with its lock held. Giving it up meanwhile is what lets
 	// requests run beside each other, and wait, without holding up all others.
 	f.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -43,6 +43,13 @@ func TestWritesAreNumbered(t *testing.T) {
 	require.Equal(t, `#2 patch nodes n2: nodes "n2" not found`, got[2].String())
 	require.Len(t, c.Writes(), 2)
 	require.Len(t, c.Matching(maintenancetest.Reads()), 1)
+
+	n := c.Node("n1")
+	_, err = c.Client().CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	n.Labels["later"] = "x"
+	require.NotContains(t, c.Writes()[2].Object.(*corev1.Node).Labels, "later", "the record is a copy")
+
 	c.ClearRequests()
 	require.Empty(t, c.Requests())
 	require.NoError(t, label(t.Context(), c.Client(), "n1", "b"))
