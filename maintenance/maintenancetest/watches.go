@@ -12,7 +12,8 @@ func (c *Cluster) CloseWatches(resource string) {
 
 // PauseWatches keeps back the events of a resource ("pods"), of open watches and of those
 // to come, so that their readers see an old state until ResumeWatches. Reads and writes
-// are not held up.
+// are not held up. An event that is being handed to a slow reader right now still gets
+// through.
 func (c *Cluster) PauseWatches(resource string) {
 	c.mu.Lock()
 	c.paused[resource] = true
