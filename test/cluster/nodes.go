@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// NodeAnnotation, with the value NodeAnnotationValue, makes kwok play the kubelet
+// of a node. Take it off and the node is as dead as if its kubelet had been: its
+// lease runs out, and its pods stay Terminating.
+const (
+	NodeAnnotation      = "kwok.x-k8s.io/node"
+	NodeAnnotationValue = "fake"
+)
+
+// NodeOptions says what the nodes of AddNodes look like.
+type NodeOptions struct {
+	// Prefix of the names, which a number from 1 follows; "node-" if empty.
+	Prefix string
+	// Labels are added to those that a kubelet sets.
+	Labels map[string]string
+	// Annotations are added to NodeAnnotation.
+	Annotations map[string]string
+	// Taints the nodes begin with.
+	Taints []corev1.Taint
+	// Pods a node has room for; 110 if zero, as a kubelet's.
+	Pods int
+}
+
+// AddNodes makes n nodes and waits until they are Ready and nothing but their own
+// taints is on them. It returns their names.
+func (c *Cluster) AddNodes(ctx context.Context, n int, o NodeOptions) ([]string, error) {
+	prefix := o.Prefix
+	if prefix == "" {
+		prefix = "node-"
+	}
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%d", prefix, i+1))
+	}
+	return names, c.addNodes(ctx, names, o)
+}
+
+// AddNode makes one node, of any name, and waits for it as AddNodes does.
+func (c *Cluster) AddNode(ctx context.Context, name string, o NodeOptions) error {
+	return c.addNodes(ctx, []string{name}, o)
+}
+
+func (c *Cluster) addNodes(ctx context.Context, names []string, o NodeOptions) error {
+	for _, name := range names {
+		if _, err := c.client.CoreV1().Nodes().Create(ctx, newNode(name, o), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("making node %q: %w", name, err)
+		}
+	}
+	return c.awaitNodes(ctx, names)
+}
+
+func newNode(name string, o NodeOptions) *corev1.Node {
+	pods := o.Pods
+	if pods == 0 {
+		pods = 110
+	}
+	labels := map[string]string{
+		corev1.LabelHostname:   name,
+		corev1.LabelOSStable:   "linux",
+		corev1.LabelArchStable: "amd64",
+	}
+	maps.Copy(labels, o.Labels)
+	annotations := map[string]string{NodeAnnotation: NodeAnnotationValue}
+	maps.Copy(annotations, o.Annotations)
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("32"),
+		corev1.ResourceMemory:           resource.MustParse("256Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("500Gi"),
+		corev1.ResourcePods:             *resource.NewQuantity(int64(pods), resource.DecimalSI),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations},
+		Spec:       corev1.NodeSpec{Taints: o.Taints},
+		Status:     corev1.NodeStatus{Capacity: room, Allocatable: room},
+	}
+}
+
+// nodePatience is how long new nodes may take.
+const nodePatience = time.Minute
+
+func (c *Cluster) awaitNodes(ctx context.Context, names []string) error {
+	var waiting []string
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, nodePatience, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			if err != nil {
+				return false, nil // tried again until the time is over
+			}
+			ready := map[string]bool{}
+			for i := range list.Items {
+				ready[list.Items[i].Name] = usable(&list.Items[i])
+			}
+			waiting = waiting[:0]
+			for _, name := range names {
+				if !ready[name] {
+					waiting = append(waiting, name)
+				}
+			}
+			return len(waiting) == 0, nil
+		})
+	if err != nil {
+		return fmt.Errorf("waiting for nodes %q to become ready: %w; see %s", waiting, err, c.LogFile(Kwok))
+	}
+	return nil
+}
+
+// usable reports whether a node is Ready and the cluster's own taints are off it.
+func usable(n *corev1.Node) bool {
+	for _, t := range n.Spec.Taints {
+		if strings.HasPrefix(t.Key, "node.kubernetes.io/") && t.Key != corev1.TaintNodeUnschedulable {
+			return false
+		}
+	}
+	for _, cond := range n.Status.Conditions {
+		if cond.Type == corev1.NodeReady {
+			return cond.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
