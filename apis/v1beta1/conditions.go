@@ -15,12 +15,14 @@ const (
 	ConditionStalled = "Stalled"
 )
 
-// The reasons of ConditionReady, one a phase.
+// The reasons of ConditionReady.
 const (
 	// ReasonSucceeded: the node is held and drained.
 	ReasonSucceeded = "Succeeded"
 	// ReasonRunning: the maintenance is in progress.
 	ReasonRunning = "Running"
+	// ReasonRunningAgain: it had succeeded, and pods arrived later that must leave too.
+	ReasonRunningAgain = "RunningAgain"
 	// ReasonFailed: the maintenance was given up.
 	ReasonFailed = "Failed"
 )

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/maintenance"
+)
+
+// Reconciler makes one pass of one NodeMaintenance.
+type Reconciler struct {
+	client  client.Client // reads NodeMaintenances from the cache, writes
+	live    client.Reader // reads from the API server, for verdicts
+	engine  maintenance.Interface
+	teller  *teller
+	watches *watches
+	pace    *pace
+	clock   clock.PassiveClock
+}
+
+// Reconcile brings the node of one NodeMaintenance further, or gives it back when the object goes.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	nm := &v1beta1.NodeMaintenance{}
+	if err := r.client.Get(ctx, req.NamespacedName, nm); err != nil {
+		r.release(req.Name)
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	ctx = withObject(ctx, nm)
+	if nm.DeletionTimestamp != nil {
+		return ctrl.Result{}, r.remove(ctx, nm)
+	}
+	if nm.Status.Phase == v1beta1.MaintenanceFailed {
+		r.release(nm.Name)
+		return r.store(ctx, nm, stateOf(nm))
+	}
+	other, err := r.actingInstead(ctx, nm)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if other != "" {
+		r.release(nm.Name)
+		return r.storeWaiting(ctx, nm, other)
+	}
+	return r.pass(ctx, nm)
+}
+
+// pass makes one pass of the engine and stores what it found.
+func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctrl.Result, error) {
+	known, err := r.adopt(ctx, nm)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if known {
+		if err := r.watches.ensure(nm.Spec.NodeName, nm.Name); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	prior := stateOf(nm)
+	next, err := r.engine.Start(ctx, nm.Spec.NodeName, prior)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	r.teller.tell(ctx, nm, prior, next)
+	if next.Done() {
+		r.release(nm.Name)
+	}
+	return r.store(ctx, nm, next)
+}
+
+// adopt puts finalizer and owner, the node, on the object in one write, and says whether there is such a
+// node: without one there is nothing to give back.
+func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bool, error) {
+	owned := ownerUID(nm) != ""
+	if owned && controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
+		return true, nil
+	}
+	node := &corev1.Node{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: nm.Spec.NodeName}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("getting node %q: %w", nm.Spec.NodeName, err)
+	}
+	before := nm.DeepCopy()
+	controllerutil.AddFinalizer(nm, v1beta1.Finalizer)
+	if !owned {
+		nm.OwnerReferences = append(nm.OwnerReferences, ownerReference(node))
+	}
+	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return false, fmt.Errorf("putting finalizer and owner on NodeMaintenance %q: %w", nm.Name, err)
+	}
+	return true, nil
+}
+
+// remove gives the node back, or hands it over to another object for it, and lets the object go.
+func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) error {
+	r.release(nm.Name)
+	if !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
+		return nil
+	}
+	heir, err := r.acting(ctx, nm.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	if heir == "" {
+		restored, err := r.engine.Stop(ctx, nm.Spec.NodeName)
+		if err != nil {
+			return err
+		}
+		logf.FromContext(ctx).Info("node given back", "node", nm.Spec.NodeName, "changed", restored.Changed,
+			"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
+	}
+	if err := r.teller.create(ctx, removed(nm)); err != nil {
+		return err
+	}
+	before := nm.DeepCopy()
+	controllerutil.RemoveFinalizer(nm, v1beta1.Finalizer)
+	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("taking the finalizer off NodeMaintenance %q: %w", nm.Name, err))
+	}
+	return nil
+}
+
+// release ends the watch that the object of that name has on its node.
+func (r *Reconciler) release(name string) {
+	r.watches.release(name)
+	r.pace.forget(name)
+}
+
+// store writes the status of state if it differs from the one there, and says when to come again.
+func (r *Reconciler) store(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State) (ctrl.Result, error) {
+	return r.write(ctx, nm, statusOf(nm, state), state.RetryAfter)
+}
+
+func (r *Reconciler) storeWaiting(ctx context.Context, nm *v1beta1.NodeMaintenance, acting string) (ctrl.Result, error) {
+	return r.write(ctx, nm, waitingStatus(nm, acting), 0)
+}
+
+func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, want v1beta1.NodeMaintenanceStatus, again time.Duration) (ctrl.Result, error) {
+	if equalStatus(nm.Status, want) {
+		return ctrl.Result{RequeueAfter: again}, nil
+	}
+	now := r.clock.Now()
+	if pause := r.pace.pause(nm.Name, now); pause > 0 && !urgent(nm.Status, want) {
+		return ctrl.Result{RequeueAfter: soonest(again, pause)}, nil
+	}
+	before := nm.DeepCopy()
+	nm.Status = stamped(want, now)
+	if err := r.client.Status().Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeMaintenance %q: %w", nm.Name, err))
+	}
+	r.pace.wrote(nm.Name, now)
+	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+func soonest(a, b time.Duration) time.Duration {
+	if a > 0 && a < b {
+		return a
+	}
+	return b
+}

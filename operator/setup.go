@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/maintenance"
+)
+
+// DefaultMaxConcurrentReconciles is how many objects are worked on at once.
+const DefaultMaxConcurrentReconciles = 20
+
+// The pause after a pass that could not be made grows between these.
+const (
+	retryMin = 100 * time.Millisecond
+	retryMax = time.Minute
+)
+
+// SetupOptions say how the controller is set up.
+type SetupOptions struct {
+	// Engine makes the engine that maintains nodes; its hook must be the one given. Required.
+	Engine func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface
+	// MaxConcurrentReconciles is how many objects are worked on at once; 0 means
+	// DefaultMaxConcurrentReconciles.
+	MaxConcurrentReconciles int
+}
+
+// Setup adds the controller to the manager. Errors: options that make no sense, or what the manager says.
+func Setup(mgr ctrl.Manager, o SetupOptions) error {
+	if o.Engine == nil {
+		return errors.New("operator.SetupOptions.Engine is missing")
+	}
+	if o.MaxConcurrentReconciles == 0 {
+		o.MaxConcurrentReconciles = DefaultMaxConcurrentReconciles
+	}
+	t := &teller{
+		client:   mgr.GetClient(),
+		recorder: mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // the newer one writes events.k8s.io, for which we have no right
+		clock:    clock.RealClock{},
+	}
+	engine := o.Engine(t.onTransition)
+	r := &Reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), engine: engine,
+		teller: t, watches: newWatches(engine), pace: newPace(), clock: clock.RealClock{},
+	}
+	if err := mgr.Add(r.watches); err != nil {
+		return fmt.Errorf("adding the watches of nodes: %w", err)
+	}
+	return r.build(mgr, o.MaxConcurrentReconciles)
+}
+
+func (r *Reconciler) build(mgr ctrl.Manager, workers int) error {
+	toItself := &handler.TypedEnqueueRequestForObject[*v1beta1.NodeMaintenance]{}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("nodemaintenance").
+		For(&v1beta1.NodeMaintenance{}, builder.WithPredicates(notOnlyStatus())).
+		Watches(&v1beta1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(letsGo())).
+		WatchesRawSource(source.TypedChannel[*v1beta1.NodeMaintenance, reconcile.Request](r.watches.events, toItself)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
+		}).
+		Complete(r)
+}
+
+// notOnlyStatus drops updates that change nothing but the status, which only we write.
+func notOnlyStatus() predicate.Predicate {
+	return predicate.Or[client.Object](
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil }),
+	)
+}
+
+// letsGo passes what may let another object act for the node: an object that is going, gone or failed.
+func letsGo() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			nm, ok := e.ObjectNew.(*v1beta1.NodeMaintenance)
+			return ok && (nm.DeletionTimestamp != nil || nm.Status.Phase == v1beta1.MaintenanceFailed)
+		},
+	}
+}
+
+// rivals returns the other objects for the node of o.
+func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Request {
+	nm, ok := o.(*v1beta1.NodeMaintenance)
+	if !ok {
+		return nil
+	}
+	var all v1beta1.NodeMaintenanceList
+	if err := r.client.List(ctx, &all); err != nil {
+		return nil // the cache is closing
+	}
+	var out []reconcile.Request
+	for _, other := range all.Items {
+		if other.Name != nm.Name && other.Spec.NodeName == nm.Spec.NodeName {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&other)})
+		}
+	}
+	return out
+}

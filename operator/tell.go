@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/maintenance"
+)
+
+// tell logs, and sends events about, what a pass changed: each eviction accepted, each pod blocked for the
+// first time, a lease lost, marks put back, a new phase. A retry is no news.
+func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, prior, next maintenance.State) {
+	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
+	for _, p := range next.Report.Evicted {
+		log.Info("eviction accepted", "pod", p.Namespace+"/"+p.Name)
+	}
+	for _, p := range next.Report.NewlyBlocked {
+		log.Info("pod blocked", "pod", p.Namespace+"/"+p.Name, "budgets", budgetNames(p))
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "PodBlocked", "Pod %s/%s cannot be evicted now: %s", p.Namespace, p.Name, budgetNames(p))
+	}
+	if len(next.Reheld) > 0 {
+		marks := make([]string, 0, len(next.Reheld))
+		for _, m := range next.Reheld {
+			marks = append(marks, string(m))
+		}
+		log.Info("marks put back", "marks", marks)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "NodeHeldAgain", "Put back on node %s what somebody had taken off: %s", nm.Spec.NodeName, strings.Join(marks, ", "))
+	}
+	if lost := next.Lease != maintenance.LeaseHeld && prior.Lease == maintenance.LeaseHeld; lost {
+		log.Info("lease lost", "status", next.Lease, "reason", next.Error)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", next.Error)
+	}
+	if next.Phase != prior.Phase {
+		log.Info("phase changed", "from", prior.Phase, "to", next.Phase)
+	}
+}
+
+func budgetNames(p maintenance.Pod) string {
+	if len(p.Budgets) == 0 {
+		return p.Reason
+	}
+	names := make([]string, 0, len(p.Budgets))
+	for _, b := range p.Budgets {
+		names = append(names, fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy))
+	}
+	return strings.Join(names, ", ")
+}
