@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -59,13 +60,14 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = scope.Fields
-			return resource.List(ctx, o)
+			list, err := resource.List(ctx, o)
+			return list, quiet(ctx, err)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = scope.Fields
 			w, err := resource.Watch(ctx, o)
 			if err != nil {
-				return nil, err
+				return nil, quiet(ctx, err)
 			}
 			streamsList := o.SendInitialEvents != nil && *o.SendInitialEvents
 			return m.track(w, streamsList), nil
@@ -102,6 +104,15 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		}
 	}()
 	return m
+}
+
+// quiet keeps the informer from logging that a request ended because the mirror did: of all errors, it
+// only passes over one that asks for a new list.
+func quiet(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return apierrors.NewResourceExpired(err.Error())
+	}
+	return err
 }
 
 // Live says whether the copy is complete and its watch stands.
