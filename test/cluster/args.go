@@ -92,7 +92,9 @@ func (l layout) schedulerArgs(p ports) []string {
 }
 
 // controlArgs are the flags that controller manager and scheduler share. There is
-// one of each, so electing a leader would only cost time.
+// one of each, so electing a leader would only cost time. The limits on their own
+// requests are raised: at 20 a second the controller manager needs five seconds for
+// the tokens of its controllers alone. No period or delay is changed.
 func (l layout) controlArgs(c Component, port int) []string {
 	config := l.kubeconfig(string(c))
 	return []string{
@@ -101,6 +103,7 @@ func (l layout) controlArgs(c Component, port int) []string {
 		"--kubeconfig=" + config, "--authentication-kubeconfig=" + config, "--authorization-kubeconfig=" + config,
 		"--client-ca-file=" + l.pki().ca(),
 		"--leader-elect=false",
+		"--kube-api-qps=200", "--kube-api-burst=400",
 	}
 }
 
