@@ -1,0 +1,64 @@
+# What can be done here; `make help` lists it. Needed: git, make, Go, and the Go module proxy.
+
+MODULES := . test test/cluster tools
+LIBRARY := ./taint ./lease ./drainer ./maintenance
+COVERAGE := 90
+
+# The race detector needs a C compiler. Without one the tests run all the same, and say so.
+RACE := $(if $(shell command -v $${CC:-gcc} || command -v cc || command -v clang),-race)
+ifeq ($(RACE),)
+$(info no C compiler: tests run without the race detector; install gcc to have it)
+endif
+
+TOOL := go tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list what can be done
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## show the main job on a real control plane (KEEP=1 leaves it up)
+	@cd test && KEEP=$(KEEP) go run ./demo
+
+.PHONY: unit
+unit: ## test all packages on the fake cluster, and their coverage
+	go test $(RACE) ./...
+	@go test -coverprofile=/dev/null $(LIBRARY) | awk -v least=$(COVERAGE) ' \
+		{ print } \
+		match($$0, /coverage: [0-9.]+%/) { if (substr($$0, RSTART + 10, RLENGTH - 11) + 0 < least) low = low "\n  " $$2; seen++ } \
+		END { if (seen != 4) { print "coverage of " seen + 0 " packages instead of 4"; exit 1 } \
+		      if (low) { print "coverage is under " least "% in:" low; exit 1 } }'
+
+.PHONY: test
+test: unit ## test everything, also on a real control plane (the first run builds it: about 10 minutes)
+	cd test/cluster && go test -timeout 40m ./...
+	cd test && go test -timeout 40m ./...
+
+.PHONY: cluster
+cluster: ## bring a real control plane up, until Ctrl-C
+	@cd test/cluster && go run ./cmd/cluster up
+
+.PHONY: generate
+generate: ## generate deep copies, the CRD and the operator's rights
+	$(TOOL) controller-gen object paths=./apis/...
+	$(TOOL) controller-gen crd paths=./apis/... output:crd:dir=operator/config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=node-maintenance-operator-manager-role paths=./operator/... output:rbac:dir=operator/config/rbac
+
+.PHONY: lint
+lint: ## check the code, and who imports whom
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: tidy
+tidy:
+	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
+
+.PHONY: verify
+verify: ## check that all is generated, tidy, formatted and committed
+	@for m in $(MODULES); do (cd $$m && go mod tidy -diff) || { echo "$$m/go.mod is not tidy: run make tidy"; exit 1; }; done
+	@$(MAKE) --no-print-directory generate
+	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }
+	@$(MAKE) --no-print-directory lint
+	@git diff --exit-code --stat || { echo "generated files were not up to date, or are not committed"; exit 1; }
+	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is not clean"; exit 1; }

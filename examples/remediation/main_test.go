@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/nodemaint/nodemaint/maintenance"
+	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
+)
+
+// repairer returns a Repairer on the fake cluster c. Its own reads and writes of nodes go to a fake client
+// of controller-runtime, which setTrigger keeps in step.
+func repairer(ctx context.Context, c *mt.Cluster, n *corev1.Node) *Repairer {
+	return &Repairer{
+		Client: fake.NewClientBuilder().WithObjects(n).Build(), Maintenance: engine(c.Client()), ctx: ctx,
+		states: map[string]maintenance.State{}, stops: map[string]context.CancelFunc{},
+		wakes: make(chan event.TypedGenericEvent[*corev1.Node], 1024),
+	}
+}
+
+var request = ctrl.Request{NamespacedName: types.NamespacedName{Name: "n1"}}
+
+// reconcileUntil reconciles, whenever woken or due, until done.
+func reconcileUntil(t *testing.T, r *Repairer, done func() bool) {
+	t.Helper()
+	for range 100 {
+		result, err := r.Reconcile(t.Context(), request)
+		require.NoError(t, err)
+		if done() {
+			return
+		}
+		select {
+		case <-r.wakes:
+		case <-time.After(result.RequeueAfter):
+		}
+	}
+	require.Fail(t, "not done after 100 passes")
+}
+
+func TestANodeIsDrainedWhenItAsksForItAndGivenBackWhenItDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := mt.New(mt.Options{Termination: time.Second}, mt.Node("n1"), mt.Pod("shop", "web-0", "n1", mt.OfStatefulSet("web")))
+		defer c.Close()
+		defer synctest.Wait()
+		defer cancel()
+		n := mt.Node("n1")
+		n.Annotations = map[string]string{trigger: "replace the fan"}
+		r := repairer(ctx, c, n)
+		before := c.Node("n1")
+
+		mayBegin := func() bool {
+			require.NoError(t, r.Get(t.Context(), request.NamespacedName, n))
+			return n.Annotations[ready] == "true"
+		}
+		reconcileUntil(t, r, mayBegin)
+
+		require.Empty(t, c.PodsOn("n1"))
+		require.True(t, c.Node("n1").Spec.Unschedulable)
+		require.Equal(t, holder, *c.Lease("medik8s-leases", "node-n1").Spec.HolderIdentity)
+
+		n.Annotations = c.Node("n1").Annotations // the trigger is taken off; the record is there
+		require.NoError(t, r.Update(t.Context(), n))
+		reconcileUntil(t, r, func() bool { return c.Lease("medik8s-leases", "node-n1") == nil })
+
+		require.Equal(t, before.Spec, c.Node("n1").Spec)
+		require.Equal(t, before.Labels, c.Node("n1").Labels)
+	})
+}
+
+func TestANodeThatTheNodeMaintenanceOperatorHasIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := mt.New(mt.Options{}, mt.Node("n1"))
+		defer c.Close()
+		defer synctest.Wait()
+		defer cancel()
+		theirs := maintenance.New(c.Client(), maintenance.Options{})
+		_, err := theirs.Start(t.Context(), "n1", maintenance.State{})
+		require.NoError(t, err)
+		held := c.Node("n1")
+		n := mt.Node("n1")
+		n.Annotations = map[string]string{trigger: "replace the fan"}
+		r := repairer(ctx, c, n)
+
+		_, err = r.Reconcile(t.Context(), request)
+
+		require.NoError(t, err)
+		require.Contains(t, r.state("n1").Error, maintenance.DefaultHolder)
+		require.Equal(t, held.ResourceVersion, c.Node("n1").ResourceVersion, "nobody wrote to the node")
+		require.NoError(t, client.IgnoreNotFound(r.Get(t.Context(), request.NamespacedName, n)))
+		require.NotContains(t, n.Annotations, ready)
+	})
+}
