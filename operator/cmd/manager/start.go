@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/nodemaint/nodemaint/drainer"
+	"github.com/nodemaint/nodemaint/lease"
+	"github.com/nodemaint/nodemaint/maintenance"
+	"github.com/nodemaint/nodemaint/operator"
+	"github.com/nodemaint/nodemaint/operator/certs"
+)
+
+// start runs the operator until ctx ends.
+func start(ctx context.Context, c *rest.Config, f *flags, ns namespaces) error {
+	err := ready(ctx, c, f.probeAddress)
+	if ctx.Err() != nil {
+		return nil // told to end before it began
+	}
+	if err != nil {
+		return err
+	}
+	mgr, err := assemble(c, f, ns)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	return nil
+}
+
+// ready returns when the cluster is there to be worked in, and answers the probes until then.
+func ready(ctx context.Context, c *rest.Config, probeAddress string) error {
+	ask, err := askFor(c)
+	if err != nil {
+		return err
+	}
+	probes, err := answerEarly(ctx, probeAddress)
+	if err != nil {
+		return err
+	}
+	if err := awaitAPI(ctx, ask, askAgain); err != nil {
+		return err
+	}
+	return probes.close()
+}
+
+// assemble puts the operator together.
+func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
+	folder, err := certs.Folder(f.webhookCertDir, os.TempDir())
+	if err != nil {
+		return nil, err
+	}
+	serving := &certs.Serving{}
+	mgr, err := newManager(c, f, ns, folder, serving)
+	if err != nil {
+		return nil, err
+	}
+	if err := addChecks(mgr, f); err != nil {
+		return nil, err
+	}
+	if f.webhooks {
+		if err := operator.SetupWebhook(mgr); err != nil {
+			return nil, err
+		}
+		if folder == "" {
+			if err := certs.Setup(mgr, ns.operator, serving); err != nil {
+				return nil, err
+			}
+		}
+	}
+	engine, err := newEngine(c, ns.leases)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, operator.Setup(mgr, operator.SetupOptions{
+		Engine: engine, MaxConcurrentReconciles: f.maxConcurrentReconciles,
+	})
+}
+
+// newEngine returns how to make the engine with the operator's hook. It reads nodes, pods and leases with a
+// client of its own.
+func newEngine(c *rest.Config, leases string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
+		return maintenance.New(client, maintenance.Options{
+			Lease:        lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: leases}),
+			Drainer:      drainer.New(client, drainer.Options{}),
+			OnTransition: onTransition,
+		})
+	}, nil
+}
