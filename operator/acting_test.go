@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+)
+
+func TestActs(t *testing.T) {
+	object := func(name string, second int, edit ...func(*v1beta1.NodeMaintenance)) v1beta1.NodeMaintenance {
+		nm := v1beta1.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(second), 0))},
+			Spec:       v1beta1.NodeMaintenanceSpec{NodeName: "n1"},
+		}
+		for _, f := range edit {
+			f(&nm)
+		}
+		return nm
+	}
+	going := func(nm *v1beta1.NodeMaintenance) { nm.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)} }
+	failed := func(nm *v1beta1.NodeMaintenance) { nm.Status.Phase = v1beta1.MaintenanceFailed }
+	elsewhere := func(nm *v1beta1.NodeMaintenance) { nm.Spec.NodeName = "n2" }
+	for _, row := range []struct {
+		reason string
+		all    []v1beta1.NodeMaintenance
+		want   string
+	}{
+		{"none", nil, ""},
+		{"one", []v1beta1.NodeMaintenance{object("a", 1)}, "a"},
+		{"the earliest acts", []v1beta1.NodeMaintenance{object("a", 2), object("b", 1)}, "b"},
+		{"of one second, the smaller name", []v1beta1.NodeMaintenance{object("b", 1), object("a", 1)}, "a"},
+		{"one that is going does not act", []v1beta1.NodeMaintenance{object("a", 1, going), object("b", 2)}, "b"},
+		{"one that failed does not act", []v1beta1.NodeMaintenance{object("a", 1, failed), object("b", 2)}, "b"},
+		{"another node's does not count", []v1beta1.NodeMaintenance{object("a", 1, elsewhere), object("b", 2)}, "b"},
+		{"nobody is left", []v1beta1.NodeMaintenance{object("a", 1, failed), object("b", 2, going)}, ""},
+	} {
+		t.Run(row.reason, func(t *testing.T) { require.Equal(t, row.want, acts(row.all, "n1")) })
+	}
+}
