@@ -29,10 +29,17 @@ func newProgress(out io.Writer, parts int) progress {
 	if out == nil {
 		return &lines{out: io.Discard, parts: parts}
 	}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := out.(*os.File); ok && drawable(f) {
 		return newBar(f, parts)
 	}
 	return &lines{out: out, parts: parts}
+}
+
+// drawable reports whether f is a terminal with room for a bar. A pseudo-terminal
+// that nobody has given a size, as some CI systems have it, would show nothing.
+func drawable(f *os.File) bool {
+	width, _, err := term.GetSize(int(f.Fd()))
+	return err == nil && width > 0
 }
 
 const firstBuild = "Building the Kubernetes binaries from their Go modules. " +
