@@ -31,8 +31,10 @@ func (e *HeldError) Error() string {
 type RefusedError struct {
 	// Node is the node's name.
 	Node string
+	// Held says that our last renewal is known and has not run out: the lease is still ours.
+	Held bool
 	// Lapsed says that we hold nothing any more: our last renewal has run out, or there never was one.
-	// False as long as it is not known.
+	// Neither Held nor Lapsed: it is not known.
 	Lapsed bool
 	// Err is the API server's answer.
 	Err error

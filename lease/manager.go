@@ -4,6 +4,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -117,8 +118,13 @@ func (m *Manager) Acquire(ctx context.Context, n *corev1.Node) (Grant, error) {
 // conflicts bounds how often a collision of two writers is looked at again in one call.
 var conflicts = retry.DefaultRetry
 
+// errVanished says that a lease went between our read and our write.
+var errVanished = errors.New("lease vanished")
+
 // collided says whether somebody else wrote between our read and our write.
-func collided(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+func collided(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errVanished)
+}
 
 type reader func(ctx context.Context, node string) (*coordinationv1.Lease, error)
 
@@ -136,13 +142,15 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, read reader) (Gra
 		todo = decide(l, want, m.opts.Clock.Now())
 	}
 	ours := l != nil && holderOf(l) == m.holder
-	if ours {
+	switch {
+	case ours:
 		m.remember(n.Name, expiry(l))
+	case l != nil: // of a renewal that somebody wrote over nothing is left
+		m.forget(n.Name)
 	}
 	switch todo {
 	case keep:
 	case wait:
-		m.forget(n.Name)
 		return Grant{}, &HeldError{Node: n.Name, Holder: holderOf(l), Expires: expiry(l)}
 	default:
 		if l, err = m.write(ctx, n.Name, written(l, want, todo, m.opts.Clock.Now()), todo); err != nil {
@@ -176,6 +184,9 @@ func (m *Manager) leases() coordinationclient.LeaseInterface {
 func (m *Manager) write(ctx context.Context, node string, l *coordinationv1.Lease, a action) (*coordinationv1.Lease, error) {
 	if a != create {
 		out, err := m.leases().Update(ctx, l, metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("updating lease of node %q: %w: %w", node, errVanished, err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("updating lease of node %q: %w", node, err)
 		}

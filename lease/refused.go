@@ -15,7 +15,8 @@ func (m *Manager) refused(node string, err error) error {
 		return err
 	}
 	end, known := m.end(node)
-	return &RefusedError{Node: node, Lapsed: !known || !m.opts.Clock.Now().Before(end), Err: err}
+	held := known && m.opts.Clock.Now().Before(end)
+	return &RefusedError{Node: node, Held: held, Lapsed: !held, Err: err}
 }
 
 // unreadable is refused for a read. What cannot be read may still be ours, so without a known
@@ -25,7 +26,8 @@ func (m *Manager) unreadable(node string, err error) error {
 		return err
 	}
 	end, known := m.end(node)
-	return &RefusedError{Node: node, Lapsed: known && !m.opts.Clock.Now().Before(end), Err: err}
+	held := known && m.opts.Clock.Now().Before(end)
+	return &RefusedError{Node: node, Held: held, Lapsed: known && !held, Err: err}
 }
 
 func (m *Manager) remember(node string, end time.Time) {

@@ -44,6 +44,7 @@ type Mirror[T runtime.Object] struct {
 	store   cache.Store
 	synced  cache.DoneChecker
 	open    atomic.Pointer[proxied] // the watch that stands, nil if none
+	ended   <-chan struct{}         // closed when the copy is kept no longer
 	changed func()
 
 	whole sync.Once
@@ -56,7 +57,7 @@ type proxied struct{ *watch.ProxyWatcher }
 // Start begins to mirror the resource and returns at once; the copy ends with ctx. The client is
 // the one that resource came from: it tells whether it can stream a first list.
 func Start[T, L runtime.Object](ctx context.Context, client any, resource Resource[L], scope Scope[T]) *Mirror[T] {
-	m := &Mirror[T]{changed: scope.Changed, ready: make(chan struct{})}
+	m := &Mirror[T]{changed: scope.Changed, ended: ctx.Done(), ready: make(chan struct{})}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = scope.Fields
@@ -116,7 +117,14 @@ func quiet(ctx context.Context, err error) error {
 }
 
 // Live says whether the copy is complete and its watch stands.
-func (m *Mirror[T]) Live() bool { return m.open.Load() != nil && cache.IsDone(m.synced) }
+func (m *Mirror[T]) Live() bool {
+	select {
+	case <-m.ended: // the watch goes down a moment later
+		return false
+	default:
+		return m.open.Load() != nil && cache.IsDone(m.synced)
+	}
+}
 
 // Wait waits until the copy is live for the first time, at most until ctx ends or limit is over, and returns Live.
 func (m *Mirror[T]) Wait(ctx context.Context, limit time.Duration) bool {
