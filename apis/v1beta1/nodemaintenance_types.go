@@ -48,7 +48,8 @@ type PodReference struct {
 	Name string `json:"name"`
 }
 
-// NodeMaintenanceStatus is how the maintenance stands.
+// NodeMaintenanceStatus is how the maintenance stands. The counts have a default, so that a zero is there
+// also when a patch leaves it out.
 type NodeMaintenanceStatus struct {
 	// How far the maintenance is: Running while in progress; Succeeded when the node is held and every pod
 	// that must leave has left; Failed when it was given up.
@@ -57,6 +58,7 @@ type NodeMaintenanceStatus struct {
 
 	// The percentage, 0 to 100, of the pods in evictionPods that have left.
 	// +optional
+	// +kubebuilder:default=0
 	DrainProgress int `json:"drainProgress"`
 
 	// When this status last changed.
@@ -80,14 +82,17 @@ type NodeMaintenanceStatus struct {
 
 	// How many pods of any kind and phase were bound to the node when its maintenance began.
 	// +optional
+	// +kubebuilder:default=0
 	TotalPods int `json:"totalPods"`
 
 	// How many pods had to leave when the maintenance began.
 	// +optional
+	// +kubebuilder:default=0
 	EvictionPods int `json:"evictionPods"`
 
 	// How many times in a row the lease of the node could not be had or extended.
 	// +optional
+	// +kubebuilder:default=0
 	ErrorOnLeaseCount int `json:"errorOnLeaseCount"`
 
 	// Ready, LeaseHeld and Drained; Stalled only in phase Failed.
