@@ -77,7 +77,7 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 			}
 		}
 	}
-	engine, err := newEngine(c, ns.leases)
+	engine, err := newEngine(c, ns, os.Getenv(podNameVariable))
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +88,15 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 
 // newEngine returns how to make the engine with the operator's hook. It reads nodes, pods and leases with a
 // client of its own.
-func newEngine(c *rest.Config, leases string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
+func newEngine(c *rest.Config, ns namespaces, pod string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
 		return maintenance.New(client, maintenance.Options{
-			Lease:        lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: leases}),
-			Drainer:      drainer.New(client, drainer.Options{}),
+			Lease:        lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: ns.leases}),
+			Drainer:      drainer.New(client, drainer.Options{Last: itself(ns.operator, pod)}),
 			OnTransition: onTransition,
 		})
 	}, nil
