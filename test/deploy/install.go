@@ -118,8 +118,14 @@ func (i *Installation) adapt(u *unstructured.Unstructured) error {
 		if err != nil {
 			return err
 		}
+		kind, version := u.GetKind(), u.GetAPIVersion()
 		u.Object = nil
-		return sigsyaml.Unmarshal(text, &u.Object)
+		if err := sigsyaml.Unmarshal(text, &u.Object); err != nil {
+			return err
+		}
+		u.SetKind(kind)
+		u.SetAPIVersion(version)
+		return nil
 	case "ValidatingWebhookConfiguration":
 		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
 		if err != nil {
