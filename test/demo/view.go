@@ -40,7 +40,7 @@ type lines struct {
 }
 
 func (l *lines) update(nm *v1beta1.NodeMaintenance) {
-	text := fmt.Sprintf("%-9s %3d%%  %s", nm.Status.Phase, nm.Status.DrainProgress, strings.Join(left(nm), "; "))
+	text := fmt.Sprintf("%-9s %3d%%  %s", nm.Status.Phase, nm.Status.DrainProgress, strings.Join(causes(nm), "\n"+strings.Repeat(" ", 30)))
 	if nm.Status.Phase != "" && text != l.last {
 		l.last = text
 		l.note(text)
@@ -53,10 +53,13 @@ func (l *lines) note(text string) {
 
 func (l *lines) close() {}
 
+// shownLines is how many lines the live view has below the bar: how many pods are left, and which.
+const shownLines = 12
+
 // live is the view for people: a bar, and below it the pods still to leave.
 type live struct {
 	bars *mpb.Progress
-	bar  *mpb.Bar
+	rows []*mpb.Bar // the bar, then the lines
 
 	mu    sync.Mutex
 	phase string
@@ -64,15 +67,15 @@ type live struct {
 }
 
 func newLive(out io.Writer) *live {
-	v := &live{bars: mpb.New(mpb.WithOutput(out), mpb.WithWidth(48), mpb.WithAutoRefresh())}
-	v.bar = v.bars.AddBar(100,
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return v.text() })),
+	v := &live{bars: mpb.New(mpb.WithOutput(out), mpb.WithWidth(60), mpb.WithAutoRefresh())}
+	v.rows = append(v.rows, v.bars.AddBar(100,
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return v.title() })),
 		mpb.AppendDecorators(decor.Percentage(decor.WCSyncSpace)),
-		mpb.BarExtender(mpb.BarFillerFunc(func(w io.Writer, _ decor.Statistics) error {
-			_, err := io.WriteString(w, v.below())
-			return err
-		}), false),
-	)
+	))
+	for i := range shownLines {
+		v.rows = append(v.rows, v.bars.New(0, mpb.NopStyle(),
+			mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return v.line(i) }))))
+	}
 	return v
 }
 
@@ -80,7 +83,7 @@ func (v *live) update(nm *v1beta1.NodeMaintenance) {
 	v.mu.Lock()
 	v.phase, v.pods = string(nm.Status.Phase), left(nm)
 	v.mu.Unlock()
-	v.bar.SetCurrent(int64(nm.Status.DrainProgress))
+	v.rows[0].SetCurrent(int64(nm.Status.DrainProgress))
 }
 
 func (v *live) note(text string) {
@@ -88,36 +91,47 @@ func (v *live) note(text string) {
 }
 
 func (v *live) close() {
-	v.bar.Abort(false)
+	for i, row := range v.rows {
+		row.Abort(i > 0) // the bar stays, the lines go
+	}
 	v.bars.Wait()
 }
 
-func (v *live) text() string {
+func (v *live) title() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return fmt.Sprintf("%-9s ", v.phase)
 }
 
-func (v *live) below() string {
+// line returns the i-th line below the bar; the last one counts what has no room.
+func (v *live) line(i int) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var b strings.Builder
-	for _, p := range v.pods {
-		b.WriteString("  " + p + "\n")
+	switch more := len(v.pods) - shownLines; {
+	case i >= len(v.pods):
+		return " "
+	case i == shownLines-1 && more > 0:
+		return fmt.Sprintf("  and %d more", more+1)
+	default:
+		return "  " + v.pods[i]
 	}
-	return b.String()
 }
 
-// left says which pods have yet to leave and what keeps them: the message of the Drained condition, and the
-// pods that it does not name because they only take their time.
-func left(nm *v1beta1.NodeMaintenance) []string {
+// causes are the lines of the Drained condition: how many pods are left, and what keeps which of them.
+func causes(nm *v1beta1.NodeMaintenance) []string {
 	c := meta.FindStatusCondition(nm.Status.Conditions, v1beta1.ConditionDrained)
 	if c == nil {
 		return nil
 	}
-	out := strings.Split(c.Message, "\n")
+	return strings.Split(c.Message, "\n")
+}
+
+// left adds to the causes the pods that they do not name because they only take their time.
+func left(nm *v1beta1.NodeMaintenance) []string {
+	out := causes(nm)
+	named := strings.Join(out, "\n")
 	for _, p := range nm.Status.PendingPodsRefs {
-		if name := p.Namespace + "/" + p.Name; !strings.Contains(c.Message, name+":") {
+		if name := p.Namespace + "/" + p.Name; !strings.Contains(named, name+":") {
 			out = append(out, name+": leaving")
 		}
 	}
