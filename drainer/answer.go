@@ -17,7 +17,8 @@ type kind int
 
 const (
 	unasked    kind = iota // not posted yet
-	accepted               // the pod goes
+	accepted               // the pod goes, because we asked
+	going                  // the pod goes, whoever asked
 	gone                   // there is no such pod any more
 	stale                  // a precondition failed: look again
 	blocked                // a budget allows no disruption now

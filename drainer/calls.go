@@ -2,21 +2,28 @@
 
 package drainer
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// calls runs calls beside each other, at most limit at once; nodes with calls to make take turns.
+// calls runs calls beside each other, at most limit at once and at most half of them for one node;
+// nodes with calls to make take turns.
 type calls struct {
 	mu      sync.Mutex
 	limit   int
 	flying  int
-	turns   []string // nodes with waiting calls, the next first
+	byNode  map[string]int // flying
+	turns   []string       // nodes with waiting calls, the next first
 	waiting map[string][]call
 }
 
 // call is one of run, in a goroutine of its own, or dropped, if it is not to be made any more.
 type call struct{ run, dropped func() }
 
-func newCalls(limit int) *calls { return &calls{limit: limit, waiting: map[string][]call{}} }
+func newCalls(limit int) *calls {
+	return &calls{limit: limit, byNode: map[string]int{}, waiting: map[string][]call{}}
+}
 
 // add queues calls of node; it does not wait for them.
 func (c *calls) add(node string, more ...call) {
@@ -37,38 +44,47 @@ func (c *calls) drop(node string) {
 	c.mu.Lock()
 	dropped := c.waiting[node]
 	delete(c.waiting, node)
+	c.turns = slices.DeleteFunc(c.turns, func(n string) bool { return n == node })
 	c.mu.Unlock()
 	for _, call := range dropped {
 		call.dropped()
 	}
 }
 
-// start begins as many calls as the limit allows, one a node in turn.
+// start begins as many calls as the limits allow, one a node in turn.
 func (c *calls) start() {
-	for c.flying < c.limit && len(c.turns) > 0 {
-		node := c.turns[0]
-		c.turns = c.turns[1:]
-		queue := c.waiting[node]
-		if len(queue) == 0 {
-			continue // dropped meanwhile
+	for c.flying < c.limit {
+		i := slices.IndexFunc(c.turns, func(node string) bool { return c.byNode[node] < c.share() })
+		if i < 0 {
+			return
 		}
-		next := queue[0]
-		if c.waiting[node] = queue[1:]; len(queue) > 1 {
+		node := c.turns[i]
+		c.turns = slices.Delete(c.turns, i, i+1)
+		queue := c.waiting[node]
+		if len(queue) > 1 {
+			c.waiting[node] = queue[1:]
 			c.turns = append(c.turns, node)
 		} else {
 			delete(c.waiting, node)
 		}
 		c.flying++
+		c.byNode[node]++
 		go func() {
-			defer c.finished()
-			next.run()
+			defer c.finished(node)
+			queue[0].run()
 		}()
 	}
 }
 
-func (c *calls) finished() {
+// share is how many calls one node may have under way: calls that hang there leave room for the others.
+func (c *calls) share() int { return max(1, c.limit/2) }
+
+func (c *calls) finished(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flying--
+	if c.byNode[node]--; c.byNode[node] == 0 {
+		delete(c.byNode, node)
+	}
 	c.start()
 }

@@ -7,28 +7,39 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // due returns the pods to post an eviction for now: those never asked for, those whose pause is over,
 // and, as far as it allows disruptions, those whose budget has changed since it refused them. It takes
 // them as posted.
-func (m *memory) due(pods []judged, all []*policyv1.PodDisruptionBudget, now time.Time) []*corev1.Pod {
+func (m *memory) due(pods []judged, budgets known, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
-	used := map[types.UID]int32{} // disruptions taken up in this pass, by budget
+	post := func(pod *corev1.Pod, a *attempt) {
+		out = append(out, pod)
+		a.posted = ""
+		if selecting, ok := budgets.of(pod); ok {
+			a.posted = versionOf(selecting)
+			m.uses.charge(selecting)
+		}
+	}
+	var early []*corev1.Pod
 	for _, j := range pods {
 		a := m.attempts[j.pod.UID]
-		if j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) || m.heldBack(a, now) {
-			continue
+		switch {
+		case j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) || m.heldBack(a, now):
+		case now.Before(a.due):
+			early = append(early, j.pod)
+		default:
+			post(j.pod, a)
 		}
-		budgets := selecting(j.pod, all)
-		if now.Before(a.due) && !a.frees(budgets, used) {
-			continue
-		}
-		a.posted = versionOf(budgets)
-		out = append(out, j.pod)
 	}
-	for _, p := range out { // after the loop: one pass may evict several pods of an owner
+	for _, pod := range early { // after those that go anyway: what these take is no longer free
+		a := m.attempts[pod.UID]
+		if selecting, ok := budgets.of(pod); ok && a.freed(selecting, m.uses) {
+			post(pod, a)
+		}
+	}
+	for _, p := range out { // after the loops: one pass may evict several pods of an owner
 		if a := m.attempts[p.UID]; a.late {
 			m.brake.evicting(a.owner, now)
 		}
@@ -49,25 +60,13 @@ func (m *memory) heldBack(a *attempt, now time.Time) bool {
 	return a.last && (m.alone.IsZero() || now.Before(m.alone.Add(LastDelay)))
 }
 
-// frees says whether a refused pod may be tried before its pause is over, because the budgets that
+// freed says whether a refused pod may be tried before its pause is over, because the budgets that
 // select it are not those it was posted under. One state of a budget is tried once.
-func (a *attempt) frees(budgets []*policyv1.PodDisruptionBudget, used map[types.UID]int32) bool {
-	switch {
-	case a.tangled:
-		return setOf(budgets) != setOf(a.budgets)
-	case a.answer.kind != blocked || len(a.budgets) == 0 || versionOf(budgets) == a.posted:
-		return false
-	case len(budgets) == 0:
-		return true // the budget that blocked it is gone
-	case len(budgets) > 1:
-		return false
+func (a *attempt) freed(budgets []*policyv1.PodDisruptionBudget, u uses) bool {
+	if a.tangled != "" {
+		return setOf(budgets) != a.tangled
 	}
-	b := budgets[0]
-	if b.Status.DisruptionsAllowed <= used[b.UID] {
-		return false
-	}
-	used[b.UID]++
-	return true
+	return a.answer.kind == blocked && versionOf(budgets) != a.posted && u.allow(budgets)
 }
 
 // wait returns how long until the next pod may be posted; 0 if only an event can make one.
@@ -79,10 +78,10 @@ func (m *memory) wait(pods []judged, now time.Time) time.Duration {
 			continue
 		}
 		a := m.attempts[j.pod.UID]
-		if j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() {
+		if a == nil || j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() {
 			continue
 		}
-		when := a.due
+		when := latest(now, a.due)
 		if a.last {
 			if m.alone.IsZero() {
 				continue // the last of the others brings the next pass

@@ -52,7 +52,7 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 			callCtx, cancel := d.callContext(ctx, node, m)
 			defer cancel()
 			pod, got := d.recheck(pod, node)
-			if callCtx.Err() == nil && got.kind == unasked {
+			if callCtx.Err() == nil && m.life.Err() == nil && got.kind == unasked {
 				got = d.evict(callCtx, pod, asked, look || d.opts.Clock.Since(posted) > AnswerWait && !d.watched(node))
 			}
 			land(got)
@@ -60,8 +60,15 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	}
 }
 
-// callContext returns the context of a call: of the watch that lets it outlive its pass, else of the
-// pass; it ends with Cancel in any case.
+// outliving returns a context that ends with ctx, but not any more once released.
+func outliving(ctx context.Context) (out context.Context, release func()) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	return out, func() { stop() }
+}
+
+// callContext returns the context of a call: of the watch if there is one, else of the pass; it ends with
+// Cancel in any case.
 func (d *Drainer) callContext(ctx context.Context, node string, m *memory) (context.Context, context.CancelFunc) {
 	if v := d.view(node); v != nil {
 		ctx = v.ctx
@@ -87,7 +94,7 @@ func (d *Drainer) recheck(pod *corev1.Pod, node string) (*corev1.Pod, answer) {
 	case !ok || now.UID != pod.UID:
 		return pod, answer{kind: gone}
 	case now.DeletionTimestamp != nil:
-		return pod, answer{kind: accepted}
+		return pod, answer{kind: going}
 	default:
 		return now, answer{}
 	}

@@ -24,11 +24,12 @@ type memory struct {
 	alone    time.Time // when the last pods were first reported to be the only ones left; zero if they are not
 	attempts map[types.UID]*attempt
 	brake    brake
+	uses     uses
 }
 
 func newMemory() *memory {
 	life, finish := context.WithCancel(context.Background())
-	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}}
+	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}, uses: uses{}}
 }
 
 // end keeps further calls from beginning and ends those under way.
@@ -53,13 +54,13 @@ type attempt struct {
 	told    bool                            // that it is blocked was reported
 	known   bool                            // the budgets were read since the last answer
 	budgets []*policyv1.PodDisruptionBudget // that select it, as last read
-	posted  string                          // their state when it was posted, as far as known
-	tangled bool                            // they are more than one
+	posted  string                          // their state when it was posted; empty if it was not known
+	tangled string                          // the set of them, several, for which the API server evicts no such pod
 }
 
 // waits says whether an eviction of the pod is still to come.
 func (a *attempt) waits() bool {
-	return !a.flying && a.answer.kind != accepted && a.answer.kind != gone
+	return !a.flying && a.answer.kind != accepted && a.answer.kind != going && a.answer.kind != gone
 }
 
 // observe notes which pods are there: new ones are late unless this is the first pass, and those
@@ -90,7 +91,7 @@ func (m *memory) landed(uid types.UID, got answer, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	a := m.attempts[uid]
-	a.flying, a.answer, a.news, a.known, a.tangled = false, got, true, false, false
+	a.flying, a.answer, a.news, a.known, a.tangled = false, got, true, false, ""
 	switch got.kind {
 	case throttled:
 		a.due = now.Add(got.wait)

@@ -40,7 +40,8 @@ type Options struct {
 	Filters []drain.PodFilter
 
 	// Last picks pods that leave after all others, and only in a pass after one that reported them alone to
-	// be left: an operator's own, so that it can store how far it is. Nil picks none.
+	// be left: an operator's own, so that it can store how far it is. Nil picks none. Of a pod it can rely on
+	// metadata, but for annotations, and on spec.nodeName and status.phase.
 	Last func(*corev1.Pod) bool
 
 	// GracePeriod, if positive, replaces the pods' own; whole seconds, at least one. 0 means the pods' own.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,8 +17,9 @@ import (
 )
 
 // Pass posts the evictions that are due for the pods of node and reports where each of its pods
-// stands. It waits for the answers to its calls, at most AnswerWait, and never for a pod to go. Errors:
-// the pods could not be listed, or ctx ended.
+// stands. It waits for the answers to its calls, at most AnswerWait, and never for a pod to go. Calls not
+// answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: the
+// pods could not be listed, or ctx ended, and the calls with it.
 func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	pods, err := d.judged(ctx, node)
 	if err != nil {
@@ -27,7 +29,9 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	m.mu.Lock()
 	m.observe(pods, d.opts.Last, now)
 	due := m.due(pods, d.knownBudgets(pods), now)
-	answered := d.launch(ctx, node, m, due)
+	callCtx, release := outliving(ctx)
+	defer release()
+	answered := d.launch(callCtx, node, m, due)
 	m.mu.Unlock()
 
 	select {
@@ -53,7 +57,9 @@ func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
 	}
 	m, now := newMemory(), d.opts.Clock.Now()
 	m.observe(pods, d.opts.Last, now)
-	return m.report(pods, now), nil
+	report := m.report(pods, now)
+	report.RetryAfter = 0 // nothing was begun
+	return report, nil
 }
 
 // judged returns the pods of node with what kubectl's filters say of them: from the watch while it
@@ -63,6 +69,9 @@ func (d *Drainer) judged(ctx context.Context, node string) ([]judged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing pods of node %q: %w", node, err)
 	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
+	})
 	return judge(ctx, pods, d.daemonSet, d.opts), nil
 }
 

@@ -61,7 +61,7 @@ func (p *pool[T]) keep(node string, needs map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, h := range p.held {
-		if needs[key] {
+		if _, ok := needs[key]; ok {
 			continue
 		}
 		if delete(h.users, node); len(h.users) == 0 {

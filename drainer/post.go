@@ -36,10 +36,13 @@ func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod, asked time.Time, l
 		} else {
 			got = classify(d.postEviction(ctx, pod))
 		}
-		if got.kind != stale {
+		if got.kind != stale && got.kind != gone {
 			return got
 		}
-		look = true
+		look = true // that the pod is gone, the pod itself says: a webhook may answer 404 too
+	}
+	if got.kind == gone {
+		got.kind = refused
 	}
 	return got
 }

@@ -116,6 +116,9 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 // so that a pod that is tried again does not seem freed meanwhile.
 func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
 	a := m.attempts[pod.UID]
+	if a == nil {
+		return // a pass that began later found it gone
+	}
 	if p.Late = a.late; a.late {
 		p.Owner = a.owner
 	}
@@ -130,13 +133,16 @@ func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
 	}
 	switch {
 	case a.answer.kind == gone:
+	case a.answer.kind == going:
+		p.Reason = "terminating"
+		r.Leaving = append(r.Leaving, p)
 	case a.answer.kind == accepted:
 		p.Reason = "evicted"
 		r.Leaving = append(r.Leaving, p)
 	case a.answer.kind == ending:
 		p.Reason = a.answer.words
 		r.Leaving = append(r.Leaving, p)
-	case a.answer.kind == blocked || a.tangled:
+	case a.answer.kind == blocked || a.tangled != "":
 		p.Reason, p.Budgets = a.reason(), numbers(a.budgets)
 		r.Blocked = append(r.Blocked, p)
 		if !a.told {
@@ -161,13 +167,15 @@ func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
 
 // noteAlone notes since when the pods that leave last are the only ones left.
 func (m *memory) noteAlone(r Report, now time.Time) {
-	for _, p := range r.Pending() {
-		if !m.attempts[p.UID].last {
-			m.alone = time.Time{}
-			return
-		}
-	}
-	if m.alone.IsZero() {
+	pending := r.Pending()
+	others := slices.ContainsFunc(pending, func(p Pod) bool {
+		a := m.attempts[p.UID]
+		return a == nil || !a.last
+	})
+	switch {
+	case others || len(pending) == 0:
+		m.alone = time.Time{}
+	case m.alone.IsZero():
 		m.alone = now
 	}
 }

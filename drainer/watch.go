@@ -29,23 +29,32 @@ func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 	})
 	d.mu.Lock()
 	d.views[node] = v
-	d.mu.Unlock()
 	d.daemonSets.use(ctx, corev1.NamespaceAll, node)
+	d.mu.Unlock()
 	context.AfterFunc(ctx, func() { d.unwatch(node, v) })
 }
 
-// unwatch forgets the watch, unless a later one took its place.
+// unwatch forgets the watch, unless a later one took its place. What the watch used it leaves in the same
+// step, so that neither a later one loses its copies nor one is kept for nobody.
 func (d *Drainer) unwatch(node string, v *view) {
 	d.mu.Lock()
-	last := d.views[node] == v
-	if last {
+	defer d.mu.Unlock()
+	if d.views[node] == v {
 		delete(d.views, node)
-	}
-	d.mu.Unlock()
-	if last {
 		d.daemonSets.keep(node, nil)
 		d.budgets.keep(node, nil)
 	}
+}
+
+// useBudgets returns the copy of a namespace's budgets, for as long as node is watched; nil if it is not.
+func (d *Drainer) useBudgets(node, namespace string) *mirror.Mirror[*policyv1.PodDisruptionBudget] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	v := d.views[node]
+	if v == nil {
+		return nil
+	}
+	return d.budgets.use(v.ctx, namespace, node)
 }
 
 func (d *Drainer) mirrorDaemonSets(ctx context.Context, namespace string, changed func()) *mirror.Mirror[*appsv1.DaemonSet] {
