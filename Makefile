@@ -1,6 +1,6 @@
 # What can be done here; `make help` lists it. Needed: git, make, Go, and the Go module proxy.
 
-MODULES := . test test/cluster tools
+MODULES := . test test/cluster test/cluster/components tools
 LIBRARY := ./taint ./lease ./drainer ./maintenance
 COVERAGE := 90
 

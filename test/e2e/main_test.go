@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
@@ -33,6 +35,7 @@ type env struct {
 }
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard()) // the clients of the tests have nothing to say
 	os.Exit(withShared(m.Run))
 }
 
