@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,7 +90,7 @@ func (v *validator) ValidateDelete(context.Context, *v1beta1.NodeMaintenance) (a
 }
 
 func (v *validator) node(ctx context.Context, name string) (*corev1.Node, error) {
-	if name == "" || len(path.IsValidPathSegmentName(name)) > 0 {
+	if name == "" || len(content.IsPathSegmentName(name)) > 0 {
 		return nil, fmt.Errorf(noSuchNode, name) // no such name can even be asked for
 	}
 	node := &corev1.Node{}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,7 @@ import (
 // start runs the operator until ctx ends.
 func start(ctx context.Context, c *rest.Config, f *flags, ns namespaces) error {
 	err := ready(ctx, c, f.probeAddress)
-	if ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) {
 		return nil // told to end before it began
 	}
 	if err != nil {
