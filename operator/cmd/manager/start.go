@@ -48,10 +48,7 @@ func ready(ctx context.Context, c *rest.Config, probeAddress string) error {
 	if err != nil {
 		return err
 	}
-	if err := awaitAPI(ctx, ask, askAgain); err != nil {
-		return err
-	}
-	return probes.close()
+	return errors.Join(awaitAPI(ctx, ask, askAgain), probes.close())
 }
 
 // assemble puts the operator together.
