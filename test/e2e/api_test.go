@@ -92,7 +92,9 @@ func TestAReasonMayChangeAndAnApplyMayBeRepeatedDuringADrain(t *testing.T) {
 }
 
 func drainedReason(reason string) func(v1beta1.NodeMaintenanceStatus) bool {
-	return func(s v1beta1.NodeMaintenanceStatus) bool { return conditionReason(s, v1beta1.ConditionDrained) == reason }
+	return func(s v1beta1.NodeMaintenanceStatus) bool {
+		return conditionReason(s, v1beta1.ConditionDrained) == reason
+	}
 }
 
 func conditionReason(s v1beta1.NodeMaintenanceStatus, kind string) string {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -320,14 +321,20 @@ func (e *env) podsOn(t *testing.T, node string) []string {
 	return names
 }
 
-// evictions returns how many evictions the operator has posted for the pod.
-func (e *env) evictions(t *testing.T, namespace, pod string) int {
+// posted returns the evictions that the operator has posted, whatever the answer.
+func (e *env) posted(t *testing.T) []cluster.AuditEvent {
 	t.Helper()
 	events, err := e.Cluster.ReadAudit(cluster.AuditFilter{User: deploy.User, Verb: "create"})
 	require.NoError(t, err)
+	return slices.DeleteFunc(events, func(ev cluster.AuditEvent) bool { return ev.Resource != "pods" || ev.Subresource != "eviction" })
+}
+
+// evictions returns how many evictions the operator has posted for the pod.
+func (e *env) evictions(t *testing.T, namespace, pod string) int {
+	t.Helper()
 	n := 0
-	for _, ev := range events {
-		if ev.Resource == "pods" && ev.Subresource == "eviction" && ev.Namespace == namespace && ev.Name == pod {
+	for _, ev := range e.posted(t) {
+		if ev.Namespace == namespace && ev.Name == pod {
 			n++
 		}
 	}
