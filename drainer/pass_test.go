@@ -117,6 +117,7 @@ func TestSlowCallHoldsUpNobody(t *testing.T) {
 		synctest.Wait()
 		hold.Release()
 		<-s.wakes
+		synctest.Wait()
 		r = s.pass("n1")
 		require.Equal(t, []string{"shop/web-0"}, names(r.Evicted), "its answer wakes")
 	}, web(3)...)

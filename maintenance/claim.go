@@ -9,13 +9,21 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/nodemaint/nodemaint/lease"
 )
 
+// claimed is how the lease stands after a pass asked for it.
+type claimed struct {
+	lease.Grant
+	ok        bool   // it is ours: the pass may go on
+	complaint string // what is wrong with it all the same
+}
+
 // claim makes the lease of n ours, or keeps it so. Not ok: nothing may be done to the node in this pass,
 // and next says why.
-func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (lease.Grant, bool, error) {
+func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claimed, error) {
 	grant, err := e.opts.Lease.Acquire(ctx, n)
 	var held *lease.HeldError
 	var refused *lease.RefusedError
@@ -23,22 +31,26 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (lease.
 	case err == nil:
 		grant.RenewIn = max(grant.RenewIn, time.Second)
 		next.Lease, next.LeaseErrors = LeaseHeld, 0
-		return grant, true, nil
+		return claimed{Grant: grant, ok: true}, nil
 	case errors.As(err, &held) && !e.begun(n, *next):
 		next.Lease, next.Error = LeaseHeldByAnother, err.Error()
 		next.RetryAfter = soonest(LeaseRetry, held.Expires.Sub(e.now()))
-		return grant, false, nil
+		return claimed{}, nil
 	case errors.As(err, &held):
 		next.Lease = LeaseTaken
-		return grant, false, e.leaseFailure(ctx, n.Name, next, err)
+		return claimed{}, e.leaseFailure(ctx, n.Name, next, err)
 	case errors.As(err, &refused) && refused.Lapsed:
 		next.Lease = LeaseRefused
-		return grant, false, e.leaseFailure(ctx, n.Name, next, err)
+		return claimed{}, e.leaseFailure(ctx, n.Name, next, err)
+	case errors.As(err, &refused) && refused.Held && next.LeaseErrors == 0:
+		// Until our last renewal has run out the refusal is told, and changes nothing else.
+		next.Lease = LeaseRefused
+		return claimed{Grant: lease.Grant{RenewIn: LeaseRetry, Resumed: true}, ok: true, complaint: err.Error()}, nil
 	case errors.As(err, &refused):
 		next.Lease, next.Error, next.RetryAfter = LeaseRefused, err.Error(), LeaseRetry
-		return grant, false, nil
+		return claimed{}, nil
 	default:
-		return grant, false, err
+		return claimed{}, err
 	}
 }
 
@@ -66,6 +78,9 @@ func (e *Engine) leaseFailure(ctx context.Context, node string, next *State, err
 		return nil
 	}
 	if _, err := e.restore(ctx, node); err != nil {
+		return fmt.Errorf("giving node %q back: %w", node, err)
+	}
+	if err := e.opts.Lease.Release(ctx, node); err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("giving node %q back: %w", node, err)
 	}
 	words := fmt.Sprintf("maintenance failed: lease could not be extended after %d attempts", next.LeaseErrors)

@@ -64,13 +64,10 @@ func (s State) cause(late []Pod) Cause {
 	}
 }
 
-// complaints are the lines of State.Error for what stands in the way of the drain.
-func complaints(s State, unreadable bool) string {
-	var lines []string
-	if unreadable {
-		lines = append(lines, fmt.Sprintf("%v: annotation %s; its maintenance goes on, but giving the node back will be incomplete",
-			ErrRecord, RecordAnnotation))
-	}
+// complaints are the lines of State.Error: those given, as far as they say something, and what stands in
+// the way of the drain.
+func complaints(s State, own ...string) string {
+	lines := slices.DeleteFunc(own, func(l string) bool { return l == "" })
 	lines = append(lines, podLines(s.Report.Blocked)...)
 	lines = append(lines, podLines(s.Report.Failed)...)
 	return strings.Join(lines, "\n")
@@ -92,9 +89,12 @@ func podLine(p Pod) string {
 	p.Reason = strings.Join(strings.Fields(p.Reason), " ") // a server's words may be several lines
 	line := p.Namespace + "/" + p.Name + ": "
 	switch {
-	case len(p.Budgets) == 1 && p.Reason == "":
-		b := p.Budgets[0]
-		return line + fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy)
+	case p.Reason == "":
+		var budgets []string
+		for _, b := range p.Budgets {
+			budgets = append(budgets, fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy))
+		}
+		return line + strings.Join(budgets, "; ")
 	case len(p.Budgets) > 0:
 		var names []string
 		for _, b := range p.Budgets {

@@ -28,6 +28,14 @@ type holding struct {
 	retryAfter time.Duration // when missing marks may be put back; 0 if none are
 }
 
+// complaint says what is wrong with the record; empty if nothing is.
+func (h holding) complaint() string {
+	if !h.unreadable {
+		return ""
+	}
+	return fmt.Sprintf("%v: annotation %s; its maintenance goes on, but giving the node back will be incomplete", ErrRecord, RecordAnnotation)
+}
+
 // hold sees to it that the record is written and every mark in place. It sets the record and the counts
 // of next.
 func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior State, next *State) (holding, error) {
@@ -52,14 +60,14 @@ func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior Stat
 	if len(lacks) == 0 {
 		return holding{complete: true, unreadable: s.unreadable}, nil
 	}
-	if prior.Progress.Recorded {
-		if pause := e.pace(n.Name).pause(e.now()); pause > 0 {
-			return holding{unreadable: s.unreadable, retryAfter: pause}, nil
-		}
-		next.Reheld = e.pace(n.Name).put(lacks, e.now())
+	if pause := e.pace(n.Name).pause(e.now()); prior.Progress.Recorded && pause > 0 {
+		return holding{unreadable: s.unreadable, retryAfter: pause}, nil
 	}
-	if err := e.mark(ctx, n.Node, lacks); err != nil {
+	if err := e.mark(ctx, n.Node); err != nil {
 		return holding{}, err
+	}
+	if prior.Progress.Recorded {
+		next.Reheld = e.pace(n.Name).put(lacks, e.now())
 	}
 	return holding{complete: true, unreadable: s.unreadable}, nil
 }
@@ -133,11 +141,11 @@ func (e *Engine) count(ctx context.Context, node string, next *State) error {
 
 // mark puts the marks on n that it lacks: label, taints, cordon. First the record says of each of them
 // what stands in its place now.
-func (e *Engine) mark(ctx context.Context, n *corev1.Node, lacks []Mark) error {
+func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
 	n, err := e.edit(ctx, n, "labelling", func(n *corev1.Node) (change, error) {
 		var c change
 		if r, err := parseRecord(n); err == nil && r != nil {
-			if now := r.reclaim(n, lacks); now.encode() != r.encode() {
+			if now := r.reclaim(n, missing(n)); now.encode() != r.encode() {
 				c.annotations = map[string]*string{RecordAnnotation: ptr.To(now.encode())}
 			}
 		}

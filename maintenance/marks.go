@@ -52,15 +52,27 @@ func (r Record) reclaim(n *corev1.Node, missing []Mark) Record {
 		case MarkLabel:
 			r.Label = now.Label
 		case MarkTaint:
-			r.Taints = slices.DeleteFunc(slices.Clone(r.Taints), func(s string) bool {
-				key, effect, ok := cutTaint(s)
-				return ok && key == drainTaint.Key && effect == drainTaint.Effect
-			})
+			r = r.disclaim(drainTaint)
 		case MarkCordon:
+			if r.Unschedulable { // the taint that came with that cordon was kube-controller-manager's
+				r = r.disclaim(unschedulableTaint)
+			}
 			r.Unschedulable = false
 		}
 	}
 	return r
+}
+
+// disclaim returns r without the taints of the key and effect of t.
+func (r Record) disclaim(t corev1.Taint) Record {
+	r.Taints = slices.DeleteFunc(slices.Clone(r.Taints), func(s string) bool { return isOf(s, t) })
+	return r
+}
+
+// isOf says whether s, as key=value:effect, is of the key and effect of t.
+func isOf(s string, t corev1.Taint) bool {
+	key, effect, ok := cutTaint(s)
+	return ok && key == t.Key && effect == t.Effect
 }
 
 // cutTaint takes key=value:effect, or key:effect, apart.

@@ -51,15 +51,40 @@ func parseRecord(n *corev1.Node) (*Record, error) {
 	if !ok {
 		return nil, nil
 	}
-	var r Record
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
+	r, err := decodeRecord([]byte(text))
+	if err != nil {
 		return nil, fmt.Errorf("%w: annotation %s of node %q: %w", ErrRecord, RecordAnnotation, n.Name, err)
 	}
+	return r, nil
+}
+
+// decodeRecord is strict: what a record lacks might be the very thing that is somebody else's.
+func decodeRecord(text []byte) (*Record, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return nil, err
+	}
+	for _, k := range []string{"v", "holder", "unschedulable", "taints", "label", "total", "eviction"} {
+		if v, ok := keys[k]; !ok || (k != "label" && string(v) == "null") {
+			return nil, fmt.Errorf("it lacks %q", k)
+		}
+	}
+	var r Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
 	if r.V != recordVersion || r.Holder == "" || r.Total < 0 || r.Eviction < 0 {
-		return nil, fmt.Errorf("%w: annotation %s of node %q: not a record of version %d", ErrRecord, RecordAnnotation, n.Name, recordVersion)
+		return nil, fmt.Errorf("it is not a record of version %d", recordVersion)
+	}
+	for _, t := range r.Taints {
+		if _, effect, ok := cutTaint(t); !ok || !slices.Contains(taintEffects, effect) {
+			return nil, fmt.Errorf("%q is not a taint", t)
+		}
 	}
 	return &r, nil
 }
+
+var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 
 // newRecord records what stands on n now as somebody else's.
 func newRecord(n *corev1.Node, holder string) Record {
@@ -102,10 +127,7 @@ func (r Record) encode() string {
 
 // foreignTaint says whether a taint of the key and effect of t was there before.
 func (r Record) foreignTaint(t corev1.Taint) bool {
-	return slices.ContainsFunc(r.Taints, func(s string) bool {
-		key, effect, ok := cutTaint(s)
-		return ok && key == t.Key && effect == t.Effect
-	})
+	return slices.ContainsFunc(r.Taints, func(s string) bool { return isOf(s, t) })
 }
 
 var (

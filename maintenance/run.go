@@ -4,6 +4,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 )
@@ -15,9 +16,9 @@ const (
 )
 
 // Run maintains node until the caller breaks off, ctx ends or the maintenance fails, and yields the state
-// whenever it changed, and the error of each pass that could not be made. It holds the node after Succeeded
-// too: break then to leave the rest to somebody else. It does not call Stop: what was done to the node
-// stays until somebody does.
+// whenever it changed or marks were put back, and the error of each pass that could not be made. It holds the
+// node after Succeeded too: break then to leave the rest to somebody else. It does not call Stop: what was done
+// to the node stays until somebody does, and that ends Run, with ErrStopped.
 func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -27,10 +28,12 @@ func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 			yield(State{}, err)
 			return
 		}
+		v := e.turns.visit(node)
+		defer v.leave()
 		var state State
 		var pause time.Duration
 		for {
-			next, err := e.Start(ctx, node, state)
+			next, err := e.start(ctx, v, state)
 			if ctx.Err() != nil {
 				yield(state, context.Cause(ctx))
 				return
@@ -42,9 +45,9 @@ func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 			} else {
 				pause = 0
 			}
-			changed := err != nil || !same(state, next)
+			changed := err != nil || len(next.Reheld) > 0 || !same(state, next)
 			state = next
-			if changed && !yield(state, err) || state.Done() {
+			if changed && !yield(state, err) || state.Done() || errors.Is(err, ErrStopped) {
 				return
 			}
 			e.await(ctx, wakes, after)

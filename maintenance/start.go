@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -20,16 +22,23 @@ import (
 
 // Start makes one pass of the maintenance of node: lease, record, marks, evictions, in this order, each
 // only if it is owed. It returns what the next Start must know. Errors: a pass could not be made (the API
-// server is away, the pods cannot be read, a hook failed, a Stop came first); the state is then prior, and
-// the caller tries again with a growing pause.
+// server is away, the pods cannot be read, a hook failed, or, ErrStopped, a Stop came first); the state is
+// then prior, and the caller tries again with a growing pause.
 func (e *Engine) Start(ctx context.Context, node string, prior State) (State, error) {
+	v := e.turns.visit(node)
+	defer v.leave()
+	return e.start(ctx, v, prior)
+}
+
+func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error) {
+	node := v.node
 	if prior.Done() {
 		return prior, nil
 	}
 	if err := checkName(node); err != nil {
 		return e.fail(ctx, node, prior, InvalidNodeName, err.Error())
 	}
-	ctx, done, err := e.turns.start(ctx, node)
+	ctx, done, err := v.start(ctx)
 	if err != nil {
 		return prior, fmt.Errorf("starting maintenance of node %q: %w", node, err)
 	}
@@ -52,6 +61,9 @@ func checkName(node string) error {
 	if len(node) > validation.DNS1123SubdomainMaxLength {
 		return fmt.Errorf("node name of %d characters is too long: at most %d are allowed", len(node), validation.DNS1123SubdomainMaxLength)
 	}
+	if reasons := path.IsValidPathSegmentName(node); len(reasons) > 0 {
+		return fmt.Errorf("node name %q is invalid: it %s", node, strings.Join(reasons, ", "))
+	}
 	return lease.CheckName(node)
 }
 
@@ -69,11 +81,11 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next.NotReadySince = notReadySince(n)
 	next.Reheld = nil
 
-	grant, ok, err := e.claim(ctx, n, &next)
-	if err != nil || !ok {
+	claim, err := e.claim(ctx, n, &next)
+	if err != nil || !claim.ok {
 		return next, err
 	}
-	hold, err := e.hold(ctx, seen{n, copied}, grant, prior, &next)
+	hold, err := e.hold(ctx, seen{n, copied}, claim.Grant, prior, &next)
 	if err != nil {
 		return prior, err
 	}
@@ -83,8 +95,8 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	}
 	next.Report = report
 	next.Progress.Pending = len(report.Pending())
-	next.RetryAfter = soonest(grant.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)
-	next.Error = complaints(next, hold.unreadable)
+	next.RetryAfter = soonest(claim.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)
+	next.Error = complaints(next, claim.complaint, hold.complaint())
 	return e.phase(ctx, node, prior, next, hold.complete)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemaint/nodemaint/taint"
@@ -34,6 +35,9 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 		return Restored{}, fmt.Errorf("stopping maintenance of node %q: %w", node, err)
 	}
 	defer done()
+	if checkName(node) != nil {
+		return Restored{}, nil // no Start ever touched it
+	}
 	e.opts.Drainer.Cancel(node)
 	restored, err := e.restore(ctx, node)
 	if err != nil {
@@ -51,6 +55,14 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 // restore gives the node back as the record says, in two writes: the label, then all the rest and the
 // record itself, so that a crash between them leaves a record to go on with.
 func (e *Engine) restore(ctx context.Context, node string) (Restored, error) {
+	done, err := e.undo(ctx, node)
+	if apierrors.IsNotFound(err) {
+		return Restored{}, nil // it went meanwhile
+	}
+	return done, err
+}
+
+func (e *Engine) undo(ctx context.Context, node string) (Restored, error) {
 	n, err := e.get(ctx, node)
 	if err != nil || n == nil {
 		return Restored{}, err

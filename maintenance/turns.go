@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// ErrStopped says that a Start was ended by a Stop of the same node.
+// ErrStopped says that a Start, or a Run, was ended by a Stop of the same node.
 var ErrStopped = errors.New("the maintenance of the node is being stopped")
 
-// turns lets one call at a time work on a node. A Stop ends the Start under way and goes before those
-// that wait. The zero value is ready.
+// turns lets one call at a time work on a node. A Stop ends the Start under way and those that wait, and
+// goes before those that come after it. The zero value is ready.
 type turns struct {
 	mu    sync.Mutex
 	nodes map[string]*turn
@@ -21,26 +21,49 @@ type turns struct {
 type turn struct {
 	users   int // calls that work or wait
 	stops   int // Stops that wait
+	came    int // Stops that ever came
 	busy    bool
 	cancel  context.CancelCauseFunc // of the Start under way
 	changed chan struct{}           // closed when busy or stops change
 }
 
-// start waits for the turn of a Start. The context it returns ends when a Stop wants the node.
-func (t *turns) start(ctx context.Context, node string) (context.Context, func(), error) {
+// visit is what one Start, or one Run of many, has to do with a node. It ends with the next Stop.
+type visit struct {
+	turns *turns
+	node  string
+	turn  *turn
+	came  int // Stops that came before it
+}
+
+// visit begins a visit; leave ends it.
+func (t *turns) visit(node string) *visit {
 	n := t.join(node)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &visit{turns: t, node: node, turn: n, came: n.came}
+}
+
+func (v *visit) leave() { v.turns.quit(v.node, v.turn) }
+
+// start waits for the turn of a Start. The context it returns ends when a Stop wants the node. A Stop that
+// came since the visit began is an error.
+func (v *visit) start(ctx context.Context) (context.Context, func(), error) {
+	t, n := v.turns, v.turn
 	for {
 		t.mu.Lock()
+		if n.came != v.came {
+			t.mu.Unlock()
+			return nil, nil, ErrStopped
+		}
 		if !n.busy && n.stops == 0 {
 			ctx, cancel := context.WithCancelCause(ctx)
 			n.busy, n.cancel = true, cancel
 			t.mu.Unlock()
-			return ctx, func() { cancel(nil); t.leave(node, n) }, nil
+			return ctx, func() { cancel(nil); t.free(n) }, nil
 		}
 		changed := n.changed
 		t.mu.Unlock()
 		if err := await(ctx, changed); err != nil {
-			t.quit(node, n)
 			return nil, nil, err
 		}
 	}
@@ -51,6 +74,8 @@ func (t *turns) stop(ctx context.Context, node string) (func(), error) {
 	n := t.join(node)
 	t.mu.Lock()
 	n.stops++
+	n.came++
+	n.wake()
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
@@ -63,7 +88,7 @@ func (t *turns) stop(ctx context.Context, node string) (func(), error) {
 		if !n.busy {
 			n.busy, n.cancel = true, nil
 			t.mu.Unlock()
-			return func() { t.leave(node, n) }, nil
+			return func() { t.free(n); t.quit(node, n) }, nil
 		}
 		if n.cancel != nil {
 			n.cancel(ErrStopped)
@@ -101,13 +126,12 @@ func (t *turns) join(node string) *turn {
 	return n
 }
 
-// leave ends the turn of a call that worked.
-func (t *turns) leave(node string, n *turn) {
+// free ends the turn of a call that worked.
+func (t *turns) free(n *turn) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	n.busy, n.cancel = false, nil
 	n.wake()
-	t.mu.Unlock()
-	t.quit(node, n)
 }
 
 // quit forgets a node that nobody uses.
