@@ -1,6 +1,6 @@
 # What can be done here; `make help` lists it. Needed: git, make, Go, and the Go module proxy.
 
-MODULES := . test test/cluster test/cluster/components tools
+MODULES := . test test/cluster test/cluster/components tools tools/lint
 LIBRARY := ./taint ./lease ./drainer ./maintenance
 COVERAGE := 90
 
@@ -11,6 +11,7 @@ $(info no C compiler: tests run without the race detector; install gcc to have i
 endif
 
 TOOL := go tool -modfile=tools/go.mod
+LINT := go tool -modfile=tools/lint/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
 
@@ -42,13 +43,13 @@ cluster: ## bring a real control plane up, until Ctrl-C
 
 .PHONY: generate
 generate: ## generate deep copies, the CRD and the operator's rights
-	$(TOOL) controller-gen object paths=./apis/...
-	$(TOOL) controller-gen crd paths=./apis/... output:crd:dir=operator/config/crd/bases
-	$(TOOL) controller-gen rbac:roleName=node-maintenance-operator-manager-role paths=./operator/... output:rbac:dir=operator/config/rbac
+	$(TOOL) controller-gen object:headerFile=tools/boilerplate.go.txt paths=./apis/...
+	$(TOOL) controller-gen crd paths=./apis/... output:crd:artifacts:config=operator/config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=manager-role paths=./operator output:rbac:artifacts:config=operator/config/rbac
 
 .PHONY: lint
 lint: ## check the code, and who imports whom
-	$(TOOL) golangci-lint run ./...
+	$(LINT) run ./...
 
 .PHONY: tidy
 tidy:
