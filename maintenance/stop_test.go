@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemaint/nodemaint/maintenance"
+	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
+	"github.com/nodemaint/nodemaint/taint"
+)
+
+func TestStopTouchesNothingOfOthers(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.EditNode("n1", func(n *corev1.Node) {
+			n.Spec.Unschedulable, n.Spec.Taints = true, []corev1.Taint{taint.Drain()}
+			n.Labels = map[string]string{maintenance.ExcludeLabel: "true"}
+		})
+		require.Zero(t, s.stop(), "without a record nothing is known to be ours")
+		require.Empty(t, s.Writes())
+	})
+	onStage(t, func(t *testing.T, s *stage) {
+		s.until(maintenance.State{}, maintenance.Succeeded)
+		s.steal()
+		require.True(t, s.stop().Uncordoned, "what the record says is ours is given back")
+		require.Equal(t, "them", *s.Lease(leaseNS, "node-n1").Spec.HolderIdentity, "the lease is theirs")
+	})
+	onStage(t, func(t *testing.T, s *stage) {
+		s.until(maintenance.State{}, maintenance.Succeeded)
+		s.EditNode("n1", func(n *corev1.Node) {
+			n.Labels[maintenance.ExcludeLabel] = "mine"
+			n.Spec.Taints[0].Value = "mine"
+		})
+		s.stop()
+		n := s.Node("n1")
+		require.Equal(t, "mine", n.Labels[maintenance.ExcludeLabel])
+		require.Equal(t, "mine", n.Spec.Taints[0].Value, "what somebody changed meanwhile is his")
+		require.False(t, n.Spec.Unschedulable)
+	})
+}
+
+// TestStopDuringStart stops at each write of a Start, and during an eviction.
+func TestStopDuringStart(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		t.Run(fmt.Sprintf("write %d", n), func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				s.watch()
+				before := looks(s.Node("n1"))
+				hold := s.HoldWrite(n)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					_, err := s.Start(t.Context(), "n1", maintenance.State{})
+					require.ErrorIs(t, err, maintenance.ErrStopped)
+				})
+				<-hold.Hit()
+				began := time.Now()
+				s.stop()
+				require.Less(t, time.Since(began), time.Second)
+				wg.Wait()
+				advance(time.Minute)
+				require.Equal(t, before, looks(s.Node("n1")))
+				require.Nil(t, s.Lease(leaseNS, "node-n1"))
+				require.NotNil(t, s.Pod("shop", "web-0"), "and nothing more is evicted")
+				require.Empty(t, s.InFlight(nil))
+			}, webPod())
+		})
+	}
+}
+
+func TestStopDuringABlockedDrain(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.watch()
+		s.AddBudget("shop", "web", app, 1)
+		s.Hold(mt.On("create", "pods/eviction").Named("slow", ""))
+		state := s.start(maintenance.State{})
+		require.Len(t, state.Report.Blocked, 1)
+		require.Len(t, s.InFlight(mt.On("create", "pods/eviction")), 1)
+		s.ClearRequests()
+		began := time.Now()
+		require.True(t, s.stop().Uncordoned)
+		require.Less(t, time.Since(began), 3*time.Second)
+		s.DeleteBudget("shop", "web")
+		advance(time.Minute)
+		require.Empty(t, s.Matching(mt.On("create", "pods/eviction")))
+		require.Len(t, s.PodsOn("n1"), 2)
+	}, webPod(), mt.Pod("slow", "db", "n1"))
+}
+
+func TestStopGoesFirst(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		hold := s.HoldWrite(1)
+		var wg sync.WaitGroup
+		for range 3 { // one works, two wait
+			wg.Go(func() {
+				_, err := s.Start(t.Context(), "n1", maintenance.State{})
+				require.ErrorIs(t, err, maintenance.ErrStopped)
+			})
+		}
+		<-hold.Hit()
+		synctest.Wait()
+		s.stop()
+		wg.Wait()
+		require.False(t, s.Node("n1").Spec.Unschedulable, "no Start that was called before the Stop works after it")
+	})
+	onStage(t, func(t *testing.T, s *stage) { // one that is called while a Stop works begins anew after it
+		s.until(maintenance.State{}, maintenance.Succeeded)
+		hold := s.Hold(mt.On("patch", "nodes"))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := s.Stop(t.Context(), "n1")
+			require.NoError(t, err)
+		})
+		<-hold.Hit()
+		wg.Go(func() {
+			_, err := s.Start(t.Context(), "n1", maintenance.State{})
+			require.NoError(t, err)
+		})
+		synctest.Wait()
+		hold.Release()
+		wg.Wait()
+		held(t, s.Node("n1"))
+	})
+}
+
+func TestWaitingEndsWithItsContext(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.until(maintenance.State{}, maintenance.Succeeded)
+		hold := s.Hold(mt.On("patch", "nodes"))
+		defer hold.Release()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { _, _ = s.Stop(t.Context(), "n1") })
+		<-hold.Hit()
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(enough) })
+		_, err := s.Stop(ctx, "n1")
+		require.ErrorIs(t, err, enough)
+		_, err = s.Start(ctx, "n1", maintenance.State{})
+		require.ErrorIs(t, err, enough)
+		hold.Release()
+	})
+}
+
+// TestBusyWriter has another writer add and remove taints of its own all the time during start and stop.
+func TestBusyWriter(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		var mine []corev1.Taint
+		turn, every := 0, 0
+		s.OnRequest(func(r mt.Request) error {
+			if r.Resource != "nodes" || !r.Write() {
+				return nil
+			}
+			if every++; every%4 == 0 { // now and then it is slower than we are
+				return nil
+			}
+			turn++
+			s.EditNode("n1", func(n *corev1.Node) {
+				if turn%3 == 0 {
+					n.Spec.Taints, _ = taint.Without(n.Spec.Taints, mine[0])
+					mine = mine[1:]
+				}
+				add := corev1.Taint{Key: fmt.Sprintf("busy-%d", turn), Value: "v", Effect: corev1.TaintEffectNoExecute}
+				n.Spec.Taints, mine = append(n.Spec.Taints, add), append(mine, add)
+			})
+			return nil
+		})
+		state := s.until(maintenance.State{}, maintenance.Succeeded)
+		held(t, s.Node("n1"))
+		require.Empty(t, state.Reheld)
+		for _, m := range mine {
+			require.Contains(t, s.Node("n1").Spec.Taints, m)
+		}
+		s.stop()
+		require.Equal(t, mine, s.Node("n1").Spec.Taints, "none is lost, none comes back, each in its place")
+		require.Greater(t, turn, 8)
+	})
+}
