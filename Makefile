@@ -12,6 +12,7 @@ endif
 
 TOOL := go tool -modfile=tools/go.mod
 LINT := go tool -modfile=tools/lint/go.mod golangci-lint
+LINT_PATH := go tool -modfile=tools/lint/go.mod -n golangci-lint
 
 .DEFAULT_GOAL := help
 
@@ -50,6 +51,7 @@ generate: ## generate deep copies, the CRD and the operator's rights
 .PHONY: lint
 lint: ## check the code, and who imports whom
 	$(LINT) run ./...
+	@bin=$$($(LINT_PATH)) && for m in test test/cluster; do (cd $$m && echo "$$m" && $$bin run ./...) || exit 1; done
 
 .PHONY: tidy
 tidy:

@@ -39,7 +39,7 @@ func run(ctx context.Context, keep bool) error {
 	if err != nil {
 		return err
 	}
-	defer c.Stop() //nolint:errcheck // the processes end with this one in any case
+	defer c.Stop() // its processes end with this one in any case
 	if _, err := c.AddNodes(ctx, 6, cluster.NodeOptions{}); err != nil {
 		return err
 	}
