@@ -47,7 +47,16 @@ func (e *env) start(t *testing.T, o deploy.RunOptions) {
 
 // short returns a name of the test that fits into names of objects.
 func short(t *testing.T) string {
-	s := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", " ", "-", "#", "").Replace(strings.TrimPrefix(t.Name(), "Test")))
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+			return r
+		case r == '/' || r == '_':
+			return '-'
+		default:
+			return -1
+		}
+	}, strings.ToLower(strings.TrimPrefix(t.Name(), "Test")))
 	if len(s) > 40 {
 		s = s[:40]
 	}
