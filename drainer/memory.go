@@ -23,6 +23,7 @@ type memory struct {
 	began    bool
 	alone    time.Time // when the last pods were first reported to be the only ones left; zero if they are not
 	attempts map[types.UID]*attempt
+	parted   []Pod // evicted and gone, not yet reported
 	brake    brake
 	uses     uses
 }
@@ -41,6 +42,7 @@ func (m *memory) end() {
 
 // attempt is what is remembered of one pod: what we asked for, and what we were told.
 type attempt struct {
+	pod   Pod
 	last  bool // leaves after all others
 	late  bool
 	owner string
@@ -72,16 +74,23 @@ func (m *memory) observe(pods []judged, last func(*corev1.Pod) bool, now time.Ti
 		if m.attempts[j.pod.UID] != nil {
 			continue
 		}
-		a := &attempt{last: last(j.pod), late: m.began, owner: ownerOf(j.pod)}
+		a := &attempt{pod: podOf(j.pod), last: last(j.pod), late: m.began, owner: ownerOf(j.pod)}
+		if a.late {
+			a.pod.Late, a.pod.Owner = true, a.owner
+		}
 		m.attempts[j.pod.UID] = a
 		if a.late && j.fate == leaves && j.pod.DeletionTimestamp == nil {
 			m.brake.arrived(a.owner, now)
 		}
 	}
 	for uid, a := range m.attempts {
-		if !here[uid] && !a.flying {
-			delete(m.attempts, uid)
+		if here[uid] || a.flying {
+			continue
 		}
+		if a.news && a.answer.kind == accepted { // it went before its answer was reported
+			m.parted = append(m.parted, a.pod)
+		}
+		delete(m.attempts, uid)
 	}
 	m.began = true
 }

@@ -91,7 +91,8 @@ func (r *Report) sort() {
 func (m *memory) report(pods []judged, now time.Time) Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var r Report
+	r := Report{Evicted: m.parted}
+	m.parted = nil
 	for _, j := range pods {
 		p := podOf(j.pod)
 		p.Reason = j.why
@@ -103,7 +104,7 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 		case unknown:
 			r.Failed = append(r.Failed, p)
 		case leaves:
-			m.sort(&r, p, j.pod, now)
+			m.sort(&r, j.pod, now)
 		}
 	}
 	m.noteAlone(r, now)
@@ -114,14 +115,12 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 
 // sort puts a pod that must leave where it belongs. While a call is under way the last answer stands,
 // so that a pod that is tried again does not seem freed meanwhile.
-func (m *memory) sort(r *Report, p Pod, pod *corev1.Pod, now time.Time) {
+func (m *memory) sort(r *Report, pod *corev1.Pod, now time.Time) {
 	a := m.attempts[pod.UID]
 	if a == nil {
 		return // a pass that began later found it gone
 	}
-	if p.Late = a.late; a.late {
-		p.Owner = a.owner
-	}
+	p := a.pod
 	if a.news && a.answer.kind == accepted {
 		r.Evicted = append(r.Evicted, p)
 	}
