@@ -33,7 +33,7 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 		next.Lease, next.LeaseErrors = LeaseHeld, 0
 		return claimed{Grant: grant, ok: true}, nil
 	case errors.As(err, &held) && !e.begun(n, *next):
-		next.Lease, next.Error = LeaseHeldByAnother, err.Error()
+		next.Phase, next.Lease, next.Error = Running, LeaseHeldByAnother, err.Error()
 		next.RetryAfter = soonest(LeaseRetry, held.Expires.Sub(e.now()))
 		return claimed{}, nil
 	case errors.As(err, &held):

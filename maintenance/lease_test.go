@@ -72,6 +72,11 @@ func TestLeaseHeldFromTheBeginning(t *testing.T) {
 		require.Equal(t, []maintenance.Step{maintenance.Begin, maintenance.Succeed}, s.steps)
 	})
 	onStage(t, func(t *testing.T, s *stage) {
+		s.Add(leaseOf("them", time.Now()))
+		left := maintenance.State{Phase: maintenance.Succeeded, EverSucceeded: true}
+		require.Equal(t, maintenance.Running, s.start(left).Phase, "nor does what an operator without records finished stay Succeeded")
+	})
+	onStage(t, func(t *testing.T, s *stage) {
 		s.Add(leaseOf("them", time.Now().Add(-time.Hour+2*time.Second)))
 		require.Equal(t, 2*time.Second, s.start(maintenance.State{}).RetryAfter, "when it expires, if that is sooner")
 	})

@@ -39,11 +39,10 @@ func stateOf(nm *v1beta1.NodeMaintenance) maintenance.State {
 	return s
 }
 
-// recorded says whether the maintenance had begun. Drained is there from then on; an operator that knew no
-// conditions counted the pods to evict when it began.
+// recorded says whether the maintenance had begun. Drained is there from then on. An operator that knew no
+// conditions kept no record either: what it left begins anew, whatever its phase.
 func recorded(st v1beta1.NodeMaintenanceStatus) bool {
-	return meta.FindStatusCondition(st.Conditions, v1beta1.ConditionDrained) != nil ||
-		(len(st.Conditions) == 0 && st.Phase == v1beta1.MaintenanceSucceeded)
+	return meta.FindStatusCondition(st.Conditions, v1beta1.ConditionDrained) != nil
 }
 
 func everSucceeded(st v1beta1.NodeMaintenanceStatus) bool {

@@ -104,6 +104,10 @@ func TestStateOfAnObjectThatTheReferenceLeft(t *testing.T) {
 	s := stateOf(nm)
 	require.False(t, s.Progress.Recorded, "there is no record yet")
 	require.Equal(t, 6, s.Progress.Eviction, "the count is kept")
+	nm.Status.Phase = v1beta1.MaintenanceSucceeded
+	s = stateOf(nm)
+	require.False(t, s.Progress.Recorded, "nor after its drain")
+	require.True(t, s.EverSucceeded, "that it succeeds is no news")
 	nm.Status.Phase, nm.Status.ErrorOnLeaseCount = v1beta1.MaintenanceFailed, 4
 	require.Equal(t, maintenance.LeaseLost, stateOf(nm).Failure)
 }

@@ -116,7 +116,7 @@ type leftBehind struct {
 	pods   int
 }
 
-func (e *env) leaveBehind(t *testing.T, status v1beta1.NodeMaintenanceStatus, pods int) leftBehind {
+func (e *env) leaveBehind(t *testing.T, holder string, status v1beta1.NodeMaintenanceStatus, pods int) leftBehind {
 	t.Helper()
 	node, ns := e.node(t), e.namespace(t)
 	before := e.getNode(t, node)
@@ -126,7 +126,7 @@ func (e *env) leaveBehind(t *testing.T, status v1beta1.NodeMaintenanceStatus, po
 	for _, p := range status.PendingPods {
 		e.pod(t, ns, p, node)
 	}
-	e.makeLease(t, node, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To(ourHolder) })
+	e.makeLease(t, node, func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = &holder })
 	e.editNode(t, node, marked)
 	e.cordon(t, node)
 	nm := maintenanceOf(node, node)
@@ -157,4 +157,15 @@ func (l leftBehind) testIsTakenOver(t *testing.T, e *env) {
 	e.requireGivenBack(t, l.before)
 	require.Nil(t, e.lease(t, node))
 	require.Equal(t, 1, e.events(t, "Node", node)["UncordonNode"])
+}
+
+// What is on a node whose lease another has taken meanwhile is the other's.
+func (l leftBehind) testIsLeftAlone(t *testing.T, e *env, begin time.Time) {
+	waiting := e.until(t, l.nm, "waiting", leaseIs(v1beta1.ReasonHeldByAnother))
+	require.Equal(t, v1beta1.MaintenanceRunning, waiting.Status.Phase)
+	require.Zero(t, waiting.Status.ErrorOnLeaseCount)
+	e.end(t, waiting)
+	require.Zero(t, e.nodeWrites(t, l.before.Name, begin))
+	require.True(t, held(e.getNode(t, l.before.Name)))
+	require.NotNil(t, e.lease(t, l.before.Name))
 }

@@ -86,10 +86,11 @@ func (e *env) testStart(t *testing.T, run func()) {
 	going := e.goingWithoutOurFinalizer(t)
 	e.cordon(t, going.Spec.NodeName)
 	begin := time.Now()
-	running := e.leaveBehind(t, v1beta1.NodeMaintenanceStatus{
+	running := e.leaveBehind(t, ourHolder, v1beta1.NodeMaintenanceStatus{
 		Phase: v1beta1.MaintenanceRunning, EvictionPods: 5, DrainProgress: 60, PendingPods: []string{"one", "two"},
 	}, 1)
-	succeeded := e.leaveBehind(t, v1beta1.NodeMaintenanceStatus{Phase: v1beta1.MaintenanceSucceeded, EvictionPods: 5, DrainProgress: 100}, 2)
+	finished := v1beta1.NodeMaintenanceStatus{Phase: v1beta1.MaintenanceSucceeded, EvictionPods: 5, DrainProgress: 100}
+	succeeded, taken := e.leaveBehind(t, ourHolder, finished, 2), e.leaveBehind(t, "another", finished, 0)
 
 	run()
 
@@ -97,6 +98,7 @@ func (e *env) testStart(t *testing.T, run func()) {
 	e.requireOurs(t, fresh)
 	t.Run("a running maintenance of an operator without records", func(t *testing.T) { running.testIsTakenOver(t, e) })
 	t.Run("a finished one", func(t *testing.T) { succeeded.testIsTakenOver(t, e) })
+	t.Run("one whose lease was taken meanwhile", func(t *testing.T) { taken.testIsLeftAlone(t, e, begin) })
 	require.Zero(t, e.nodeWrites(t, going.Spec.NodeName, begin), "an object that goes and never was ours")
 	require.Nil(t, e.lease(t, going.Spec.NodeName))
 	require.Empty(t, e.eventsOf(t, "NodeMaintenance", going.Name))
