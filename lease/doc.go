@@ -8,8 +8,8 @@
 //   - A lease that somebody else holds and that has not run out is never written, and never deleted.
 //   - Every write is under optimistic lock, so two holders cannot both win; a conflict is looked at
 //     again and is not an error.
-//   - That somebody else holds a lease is said only after a read from the API server, never from a
-//     watch's copy. A renewTime in the future (a rival's clock is ahead) counts as valid.
+//   - That somebody else holds a lease, and the first time that we do, is said only after a read from the
+//     API server, never from a watch's copy. A renewTime in the future (a rival's clock is ahead) counts as valid.
 //   - [Manager.Release] deletes exactly the object it read, and only if it is ours.
 //
 // Not guaranteed:

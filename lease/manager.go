@@ -109,7 +109,7 @@ func (m *Manager) Acquire(ctx context.Context, n *corev1.Node) (Grant, error) {
 	err := retry.OnError(conflicts, collided, func() error {
 		var err error
 		grant, err = m.acquire(ctx, n, look)
-		look = m.get // a copy that led to a collision is old
+		look = m.lookLive // a copy that led to a collision is old
 		return err
 	})
 	return grant, err
@@ -126,17 +126,20 @@ func collided(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errVanished)
 }
 
-type reader func(ctx context.Context, node string) (*coordinationv1.Lease, error)
+// reader reads the lease of a node; nil if there is none. It says whether that was from a copy.
+type reader func(ctx context.Context, node string) (l *coordinationv1.Lease, copied bool, err error)
 
-func (m *Manager) acquire(ctx context.Context, n *corev1.Node, read reader) (Grant, error) {
-	l, err := read(ctx, n.Name)
+func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Grant, error) {
+	l, copied, err := look(ctx, n.Name)
 	if err != nil {
 		return Grant{}, err
 	}
 	want := m.want(n)
 	todo := decide(l, want, m.opts.Clock.Now())
-	if todo == wait || todo == take {
-		if l, err = m.get(ctx, n.Name); err != nil { // a verdict on another's lease rests on a live read
+	// That it is another's rests on a live read, and so does that it is ours, the first time: the copy may be
+	// from before a release.
+	if _, known := m.end(n.Name); copied && (!known || todo == wait || todo == take) {
+		if l, err = m.get(ctx, n.Name); err != nil {
 			return Grant{}, err
 		}
 		todo = decide(l, want, m.opts.Clock.Now())
@@ -231,12 +234,17 @@ func (m *Manager) Release(ctx context.Context, node string) error {
 }
 
 // look reads the lease from the copy while a watch keeps one, else from the API server.
-func (m *Manager) look(ctx context.Context, node string) (*coordinationv1.Lease, error) {
+func (m *Manager) look(ctx context.Context, node string) (*coordinationv1.Lease, bool, error) {
 	if c := m.copyOf(node); c != nil && c.Live() {
 		l, _ := c.Get(m.opts.Namespace, Name(node))
-		return l, nil
+		return l, true, nil
 	}
-	return m.get(ctx, node)
+	return m.lookLive(ctx, node)
+}
+
+func (m *Manager) lookLive(ctx context.Context, node string) (*coordinationv1.Lease, bool, error) {
+	l, err := m.get(ctx, node)
+	return l, false, err
 }
 
 // get reads the lease from the API server; nil if there is none.

@@ -125,6 +125,17 @@ func TestVerdictRestsOnALiveRead(t *testing.T) {
 			require.Len(t, c.Matching(mt.On("get", "leases")), 1)
 		})
 	})
+	t.Run("the copy is from before a release", func(t *testing.T) {
+		watched(t, func(t *testing.T, c *mt.Cluster, m *lease.Manager, _ *atomic.Int32) {
+			c.PauseWatches("leases")
+			defer c.ResumeWatches("leases")
+			require.NoError(t, m.Release(t.Context(), "n1"))
+			grant, err := acquire(t, c, m)
+			require.NoError(t, err)
+			require.False(t, grant.Resumed)
+			require.NotNil(t, c.Lease(ns, "node-n1"))
+		})
+	})
 	t.Run("the watch is broken", func(t *testing.T) {
 		watched(t, func(t *testing.T, c *mt.Cluster, m *lease.Manager, wakes *atomic.Int32) {
 			c.Fail(mt.On("watch", "leases"), nil)
