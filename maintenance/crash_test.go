@@ -3,22 +3,26 @@
 package maintenance_test
 
 import (
-	"fmt"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 	"github.com/nodemaint/nodemaint/taint"
 )
 
-// life is a process that maintains n1, stores its state after each step, and may die once.
+// life is a process that maintains n1, stores its state after each step, and may die or meet a fault once.
 type life struct {
 	*stage
-	crash  *mt.Rule
+	crash  *mt.Rule // of the process
+	fault  *mt.Rule // of one request
+	errors int
 	stored maintenance.State
 }
 
@@ -40,7 +44,10 @@ func (l *life) startUntil(phase maintenance.Phase) {
 		if !l.lived() {
 			continue
 		}
-		require.NoError(l.t, err)
+		if err != nil {
+			l.bear(err)
+			continue
+		}
 		l.stored = next
 		advance(max(next.RetryAfter, time.Millisecond))
 	}
@@ -49,11 +56,23 @@ func (l *life) startUntil(phase maintenance.Phase) {
 func (l *life) stopAll() {
 	for {
 		_, err := l.Stop(l.t.Context(), "n1")
-		if l.lived() {
-			require.NoError(l.t, err)
+		switch {
+		case !l.lived():
+		case err != nil:
+			l.bear(err)
+		default:
 			return
 		}
 	}
+}
+
+// bear takes the one error that is to be expected of a fault; it is tried again after a while.
+func (l *life) bear(err error) {
+	require.NotNil(l.t, l.fault, "%v", err)
+	require.Positive(l.t, l.fault.Hits(), "%v", err)
+	require.LessOrEqual(l.t, l.errors, 1)
+	l.errors++
+	advance(time.Second)
 }
 
 // outcome is what is seen from outside, at the height of a maintenance and after it.
@@ -83,8 +102,24 @@ func (l *life) firstSteps() []maintenance.Step {
 	return out
 }
 
-// TestCrashes dies before and after each write of a whole maintenance: the end is the same.
-func TestCrashes(t *testing.T) {
+// mishaps are what may happen at one write.
+var mishaps = map[string]func(l *life, n int) *mt.Rule{
+	"died before": func(l *life, n int) *mt.Rule { l.crash = l.CrashBefore(n); return l.crash },
+	"died after":  func(l *life, n int) *mt.Rule { l.crash = l.CrashAfter(n); return l.crash },
+	"an error at": func(l *life, n int) *mt.Rule { l.fault = l.FailWrite(n, nil); return l.fault },
+	"lost":        func(l *life, n int) *mt.Rule { l.fault = l.LoseWrite(n, nil); return l.fault },
+	"a conflict at": func(l *life, n int) *mt.Rule {
+		l.fault = l.FailWrite(n, apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster")))
+		return l.fault
+	},
+	"a conflict, though it took effect, at": func(l *life, n int) *mt.Rule {
+		l.fault = l.LoseWrite(n, apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster")))
+		return l.fault
+	},
+}
+
+// TestMishaps has a mishap at each write of a whole maintenance: the end is the same.
+func TestMishaps(t *testing.T) {
 	dirty := func(n *corev1.Node) {
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: taint.DrainKey, Value: "x", Effect: corev1.TaintEffectNoSchedule}}
@@ -113,14 +148,13 @@ func TestCrashes(t *testing.T) {
 		{"marks put back, then stopped", dirty, letGo},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			play := func(crash func(*mt.Cluster) *mt.Rule) (out outcome, hit bool) {
+			play := func(mishap func(*life) *mt.Rule) (out outcome, hit bool) {
 				onStage(t, func(t *testing.T, s *stage) {
 					s.EditNode("n1", tt.node)
 					l := &life{stage: s}
 					var rule *mt.Rule
-					if crash != nil {
-						rule = crash(s.Cluster)
-						l.crash = rule
+					if mishap != nil {
+						rule = mishap(l)
 					}
 					l.startUntil(maintenance.Succeeded)
 					held(t, s.Node("n1"))
@@ -132,18 +166,17 @@ func TestCrashes(t *testing.T) {
 				return out, hit
 			}
 			want, _ := play(nil)
-			writes := 0
-			for n := 1; ; n++ {
-				before, hit := play(func(c *mt.Cluster) *mt.Rule { return c.CrashBefore(n) })
-				require.Equal(t, want, before, fmt.Sprintf("died before write %d", n))
-				if !hit {
-					break
+			for name, mishap := range mishaps {
+				n := 1
+				for ; ; n++ {
+					got, hit := play(func(l *life) *mt.Rule { return mishap(l, n) })
+					require.Equal(t, want, got, "%s write %d", name, n)
+					if !hit {
+						break
+					}
 				}
-				after, _ := play(func(c *mt.Cluster) *mt.Rule { return c.CrashAfter(n) })
-				require.Equal(t, want, after, fmt.Sprintf("died after write %d", n))
-				writes = n
+				require.Greater(t, n, 8)
 			}
-			require.GreaterOrEqual(t, writes, 8)
 		})
 	}
 }

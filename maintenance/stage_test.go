@@ -166,8 +166,14 @@ func sign(on bool) string {
 	return "-"
 }
 
-// looks is what the node looks like: labels, annotations and spec.
+// looks is what the node looks like: labels, annotations and spec, but for when the controller added its taint.
 func looks(n *corev1.Node) string {
+	n = n.DeepCopy()
+	for i := range n.Spec.Taints {
+		if n.Spec.Taints[i].Key == corev1.TaintNodeUnschedulable {
+			n.Spec.Taints[i].TimeAdded = nil
+		}
+	}
 	text, err := json.MarshalIndent(map[string]any{"uid": n.UID, "labels": fmt.Sprint(n.Labels), "annotations": fmt.Sprint(n.Annotations), "spec": n.Spec}, "", "  ")
 	if err != nil {
 		return err.Error()
