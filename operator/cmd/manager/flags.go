@@ -70,7 +70,16 @@ func parseFlags(args []string) (*flags, error) {
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("%q is not a flag, and there are no other arguments", fs.Arg(0))
 	}
-	return f, f.validate()
+	return f, errors.Join(f.validate(), f.discreet(fs))
+}
+
+// discreet bounds how much is logged. One level further, client-go would log whole requests and answers, and
+// in them the private key of the webhook's certificate.
+func (f *flags) discreet(fs *flag.FlagSet) error {
+	if f.zap.Level == nil || !f.zap.Level.Enabled(-8) {
+		return nil
+	}
+	return fs.Set("zap-log-level", "7")
 }
 
 func (f *flags) validate() error {

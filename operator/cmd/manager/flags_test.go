@@ -64,6 +64,18 @@ func TestParseFlags(t *testing.T) {
 	}
 }
 
+func TestWholeRequestsAreNeverLogged(t *testing.T) {
+	for _, level := range []string{"8", "10", "127"} {
+		f, err := parseFlags([]string{"--zap-log-level=" + level})
+		require.NoError(t, err)
+		require.True(t, f.zap.Level.Enabled(-7), level)
+		require.False(t, f.zap.Level.Enabled(-8), level)
+	}
+	f, err := parseFlags([]string{"--zap-log-level=error"})
+	require.NoError(t, err)
+	require.False(t, f.zap.Level.Enabled(0), "less is what it was asked to be")
+}
+
 func TestHelp(t *testing.T) {
 	_, err := parseFlags([]string{"--help"})
 	require.ErrorIs(t, err, flag.ErrHelp)
