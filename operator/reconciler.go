@@ -72,7 +72,7 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.teller.tell(ctx, nm, prior, next)
+	r.teller.tell(ctx, nm, next)
 	if next.Done() {
 		r.release(nm.Name)
 	}
@@ -158,10 +158,15 @@ func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, wan
 	}
 	before := nm.DeepCopy()
 	nm.Status = stamped(want, now)
-	if err := r.client.Status().Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err := r.client.Status().Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) { // the copy was old, most often by our own last write
+		return ctrl.Result{RequeueAfter: retryMin}, nil
+	}
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeMaintenance %q: %w", nm.Name, err))
 	}
 	r.pace.wrote(nm.Name, now)
+	r.teller.tellStored(ctx, before, nm)
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 

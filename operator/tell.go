@@ -14,9 +14,9 @@ import (
 	"github.com/nodemaint/nodemaint/maintenance"
 )
 
-// tell logs, and sends events about, what a pass changed: each eviction accepted, each pod blocked for the
-// first time, a lease lost, marks put back, a new phase. A retry is no news.
-func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, prior, next maintenance.State) {
+// tell logs, and sends events about, what a pass did: each eviction accepted, each pod blocked for the first
+// time, marks put back. A retry is no news.
+func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next maintenance.State) {
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	for _, p := range next.Report.Evicted {
 		log.Info("eviction accepted", "pod", p.Namespace+"/"+p.Name)
@@ -33,12 +33,19 @@ func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, prior, n
 		log.Info("marks put back", "marks", marks)
 		t.recorder.Eventf(nm, corev1.EventTypeWarning, "NodeHeldAgain", "Put back on node %s what somebody had taken off: %s", nm.Spec.NodeName, strings.Join(marks, ", "))
 	}
-	if lost := next.Lease != maintenance.LeaseHeld && prior.Lease == maintenance.LeaseHeld; lost {
-		log.Info("lease lost", "status", next.Lease, "reason", next.Error)
-		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", next.Error)
+}
+
+// tellStored does the same for what another status says: the lease lost, a new phase. It is told when it is
+// stored, because a pass that began from an old copy of the object finds the same once more.
+func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMaintenance) {
+	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
+	was, is := reasonOf(before.Status, v1beta1.ConditionLeaseHeld), reasonOf(nm.Status, v1beta1.ConditionLeaseHeld)
+	if was == v1beta1.ReasonHeld && is != v1beta1.ReasonHeld {
+		log.Info("lease lost", "status", is, "reason", nm.Status.LastError)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", nm.Status.LastError)
 	}
-	if next.Phase != prior.Phase {
-		log.Info("phase changed", "from", prior.Phase, "to", next.Phase)
+	if before.Status.Phase != nm.Status.Phase {
+		log.Info("phase changed", "from", before.Status.Phase, "to", nm.Status.Phase)
 	}
 }
 
