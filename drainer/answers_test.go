@@ -130,6 +130,34 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestPendingPodIsReplaced has a StatefulSet replace its pod between the list and the eviction.
+func TestPendingPodIsReplaced(t *testing.T) {
+	for _, node := range []string{"n1", "n2"} {
+		t.Run("on "+node, func(t *testing.T) {
+			onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.watch("n1")
+				s.AddBudget("shop", "web", app, 0)
+				s.SetDisruptionsAllowed("shop", "web", 1)
+				s.OnRequest(func(r mt.Request) error {
+					if r.Subresource == "eviction" {
+						s.OnRequest(nil)
+						s.RemovePod("shop", "web-0")
+						s.Add(mt.Pod("shop", "web-0", node, mt.Labels(app), mt.OfStatefulSet("web"), mt.Phase(corev1.PodPending)))
+					}
+					return nil
+				})
+				began := time.Now()
+				r := s.pass("n1")
+				require.Zero(t, time.Since(began), "no ten seconds of repetition in the API server")
+				require.Empty(t, r.Evicted)
+				require.NotNil(t, s.Pod("shop", "web-0"), "no eviction of the new pod")
+				require.Len(t, s.evictions(), 1)
+				require.Equal(t, int32(1), s.Budget("shop", "web").Status.DisruptionsAllowed, "its budget is not spent")
+			}, mt.Pod("shop", "web-0", "n1", mt.Labels(app), mt.OfStatefulSet("web"), mt.Phase(corev1.PodPending)))
+		})
+	}
+}
+
 func TestConflictIsLookedAt(t *testing.T) {
 	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
 		s.watch("n1")

@@ -8,8 +8,9 @@
 //   - No budget is broken: pods go through policy/v1 evictions, unless [Options] ask for more.
 //   - Every eviction names the pod's UID, so a pod that took a name over is never evicted in its place.
 //   - A pod that is terminating, or whose eviction was accepted, is never evicted again.
-//   - At most one call is in flight for a pod, at most [Options.MaxInFlight] in all, and nodes take
-//     turns: neither a slow call nor a refused one holds up another pod or another node.
+//   - At most one call is in flight for a pod, at most [Options.MaxInFlight] in all and half of them for
+//     one node, and nodes take turns: neither a slow call nor a refused one holds up another pod or node
+//     before that many are slow at once.
 //   - A pod about which nothing certain is known counts as not gone.
 //   - [Drainer.Cancel] ends the calls in flight for a node and returns when they have ended.
 //

@@ -48,7 +48,8 @@ type Options struct {
 	GracePeriod time.Duration
 	// Timeout bounds one eviction call; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxInFlight bounds the eviction calls under way at once; 0 means DefaultMaxInFlight.
+	// MaxInFlight bounds the eviction calls under way at once, of which one node may have half; 0 means
+	// DefaultMaxInFlight.
 	MaxInFlight int
 
 	// DeleteAfter, if positive, deletes a pod that has not left this long after it was first asked to:

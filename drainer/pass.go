@@ -25,6 +25,9 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if ctx.Err() != nil { // a copy is read even so
+		return Report{}, fmt.Errorf("draining node %q: %w", node, context.Cause(ctx))
+	}
 	m, now := d.memory(node), d.opts.Clock.Now()
 	m.mu.Lock()
 	m.observe(pods, d.opts.Last, now)

@@ -180,6 +180,21 @@ func TestContextEndsInAPass(t *testing.T) {
 	}
 }
 
+func TestContextEndedBeforeAPass(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.watch("n1")
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(enough)
+		for range 20 {
+			_, err := s.Pass(ctx, "n1")
+			require.ErrorIs(t, err, enough)
+		}
+		synctest.Wait()
+		require.Empty(t, s.evictions())
+	}, web(3)...)
+}
+
 func TestCancel(t *testing.T) {
 	onStage(t, mt.Options{}, drainer.Options{MaxInFlight: 4}, func(t *testing.T, s *stage) {
 		s.Cancel("n1") // nothing to cancel

@@ -224,12 +224,16 @@ func Example() {
 	e := maintenance.New(c.Client(), maintenance.Options{})
 	ctx := context.Background()
 
+	var phase maintenance.Phase
 	for state, err := range e.Run(ctx, "n1") {
 		if err != nil {
 			fmt.Println("will be tried again:", err)
 			continue
 		}
-		fmt.Printf("%s: %d %%\n", state.Phase, state.Progress.Percent())
+		if state.Phase != phase {
+			phase = state.Phase
+			fmt.Printf("%s: %d %%\n", phase, state.Progress.Percent())
+		}
 		if state.Phase == maintenance.Succeeded {
 			break
 		}

@@ -421,6 +421,24 @@ func TestPassThatCannotBeMade(t *testing.T) {
 	})
 }
 
+func TestUpdated(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.AddBudget("shop", "web", app, 1)
+		state := s.start(maintenance.State{})
+		changed := time.Now()
+		require.Equal(t, changed, state.Updated)
+		for range 10 {
+			advance(state.RetryAfter)
+			state = s.start(state)
+			require.Equal(t, changed, state.Updated, "blocked as before: nothing has changed")
+		}
+		s.DeleteBudget("shop", "web")
+		advance(state.RetryAfter)
+		state = s.start(state)
+		require.Equal(t, time.Now(), state.Updated)
+	}, webPod())
+}
+
 func TestNotReady(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 5, 1, 8, 23, 41, 0, time.UTC))
 	onStage(t, func(t *testing.T, s *stage) {

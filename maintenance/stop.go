@@ -43,9 +43,6 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 	if err != nil {
 		return restored, fmt.Errorf("stopping maintenance: %w", err)
 	}
-	e.mu.Lock()
-	delete(e.holds, node)
-	e.mu.Unlock()
 	if err := e.opts.Lease.Release(ctx, node); err != nil {
 		return restored, fmt.Errorf("stopping maintenance: %w", err)
 	}
@@ -56,6 +53,9 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 // record itself, so that a crash between them leaves a record to go on with.
 func (e *Engine) restore(ctx context.Context, node string) (Restored, error) {
 	done, err := e.undo(ctx, node)
+	e.mu.Lock()
+	delete(e.holds, node)
+	e.mu.Unlock()
 	if apierrors.IsNotFound(err) {
 		return Restored{}, nil // it went meanwhile
 	}
