@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -71,7 +72,7 @@ func (r *Reconciler) build(mgr ctrl.Manager, workers int) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("nodemaintenance").
 		For(&v1beta1.NodeMaintenance{}, builder.WithPredicates(notOnlyStatus())).
-		Watches(&v1beta1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(letsGo())).
+		Watches(&v1beta1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(changesWhoActs())).
 		WatchesRawSource(source.TypedChannel[*v1beta1.NodeMaintenance, reconcile.Request](r.watches.events, toItself)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -88,10 +89,12 @@ func notOnlyStatus() predicate.Predicate {
 	)
 }
 
-// letsGo passes what may let another object act for the node: an object that is going, gone or failed.
-func letsGo() predicate.Predicate {
+// changesWhoActs passes what may change which object acts for a node: one that is new, going, gone or failed.
+func changesWhoActs() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool { // at a start, all are created; those we know are not new
+			return !controllerutil.ContainsFinalizer(e.Object, v1beta1.Finalizer)
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			nm, ok := e.ObjectNew.(*v1beta1.NodeMaintenance)

@@ -82,17 +82,19 @@ func testAnObjectThatOnlyWaitedGoesWithoutATrace(t *testing.T, e *env) {
 	e.requireOurs(t, node)
 }
 
-// Of two objects made in the same second the one with the smaller name acts.
-func testOfTwoAtOnceTheSmallerNameActs(t *testing.T, e *env) {
+// Of two objects made in the same second the one with the smaller name acts, also if the other was faster.
+func testOfTwoInOneSecondTheSmallerNameActs(t *testing.T, e *env) {
 	node := e.node(t)
+	e.eventually(t, "a second to begin", func() bool { return time.Now().Nanosecond() < int(100*time.Millisecond) })
 	later := e.maintainAs(t, "z-"+node, node)
+	e.succeed(t, later)
 	smaller := e.maintainAs(t, "a-"+node, node)
 	acts, waits := smaller, later
 	if later.CreationTimestamp.Before(&smaller.CreationTimestamp) {
-		acts, waits = later, smaller // the clock turned in between
+		acts, waits = later, smaller // too slow: the next second had begun
 	}
 
-	e.until(t, waits, "waiting", waitsFor(acts.Name))
+	e.within(t, 5*time.Second, "the one to wait for the other", func() bool { return waitsFor(acts.Name)(e.read(t, waits).Status) })
 	e.succeed(t, acts)
 
 	e.end(t, waits)
@@ -100,6 +102,33 @@ func testOfTwoAtOnceTheSmallerNameActs(t *testing.T, e *env) {
 	e.end(t, acts)
 	require.False(t, held(e.getNode(t, node)))
 	require.Equal(t, 1, e.events(t, "Node", node)["UncordonNode"])
+}
+
+// One that was given up does not act: the next gets its turn, and what it does is not undone with the first.
+func testAnObjectThatFailedMakesRoom(t *testing.T, e *env) {
+	node := e.node(t)
+	before := e.getNode(t, node)
+	first := e.maintainAs(t, "a-"+node, node)
+	e.succeed(t, first)
+	second := e.maintainAs(t, "z-"+node, node)
+	e.until(t, second, "waiting", waitsFor(first.Name))
+	e.editLease(t, node, heldBy("another"))
+	e.until(t, first, "Failed", inPhase(v1beta1.MaintenanceFailed))
+	e.until(t, second, "waiting for the lease", leaseIs(v1beta1.ReasonHeldByAnother))
+	e.requireGivenBack(t, before)
+
+	require.NoError(t, e.Delete(t.Context(), e.lease(t, node)))
+	e.succeed(t, second)
+	begin := time.Now()
+	e.end(t, first)
+	e.passed(t, second)
+
+	require.Zero(t, e.nodeWrites(t, node, begin))
+	require.True(t, held(e.getNode(t, node)))
+	e.requireOurs(t, node)
+	e.end(t, second)
+	e.requireGivenBack(t, before)
+	require.Equal(t, 2, e.events(t, "Node", node)["UncordonNode"])
 }
 
 // nextSecond waits until an object made now has a later timestamp.

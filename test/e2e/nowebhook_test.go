@@ -37,14 +37,14 @@ func TestWithoutTheWebhook(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *env){
 			"the earliest object acts":                        testTheEarliestObjectActs,
 			"an object that only waited goes without a trace": testAnObjectThatOnlyWaitedGoesWithoutATrace,
-			"of two at once the smaller name acts":            testOfTwoAtOnceTheSmallerNameActs,
+			"of two in one second the smaller name acts":      testOfTwoInOneSecondTheSmallerNameActs,
+			"an object that failed makes room":                testAnObjectThatFailedMakesRoom,
 			"a node that never was":                           testANodeThatNeverWas,
 			"the lease is lost for good after the drain":      func(t *testing.T, e *env) { lost = testTheLeaseIsLostForGood(t, e) },
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t, e) })
 		}
 	})
-	require.NotNil(t, lost.nm)
 	t.Run("what was given up stays so after a restart", func(t *testing.T) { lost.testRestart(t, e, func() { e.restart(t, run) }) })
 	t.Run("the namespace of the leases is deleted", func(t *testing.T) { testTheNamespaceOfTheLeasesIsDeleted(t, e) })
 	t.Run("the right to leases is taken away", func(t *testing.T) { testTheRightToLeasesIsTakenAway(t, e) })
@@ -199,6 +199,7 @@ func (e *env) nodeBeyond(t *testing.T) string {
 }
 
 func (l lostLease) testRestart(t *testing.T, e *env, restart func()) {
+	require.NotNil(t, l.nm, "the test of the loss has failed")
 	_, err := e.Kubectl(t.Context(), nil, "delete", "lease", "-n", leaseNamespace, "node-"+l.node)
 	require.NoError(t, err, "free again, which is no invitation")
 	e.cordon(t, l.node)
@@ -248,8 +249,15 @@ func testTheRightToLeasesIsTakenAway(t *testing.T, e *env) {
 	}
 	lapsed := e.maintain(t, e.node(t))
 	e.succeed(t, lapsed)
+	node, ns := e.node(t), e.namespace(t)
+	e.pod(t, ns, "lone", node, labelled(map[string]string{"app": "web"}))
+	b := e.budget(t, ns, "web", 1, 1)
+	draining := e.maintain(t, node)
+	e.until(t, draining, "blocked", drainedReason(v1beta1.ReasonBlockedByBudget))
 	begin := time.Now()
 	giveBack := e.takeLeasesAway(t)
+	e.editLease(t, node, func(l *coordinationv1.Lease) { l.Spec.RenewTime = ago(21 * time.Minute) })
+	fresh := e.maintain(t, e.node(t))
 	for _, nm := range all {
 		e.editLease(t, nm.Spec.NodeName, func(l *coordinationv1.Lease) { l.Spec.RenewTime = ago(21 * time.Minute) })
 	}
@@ -259,6 +267,11 @@ func testTheRightToLeasesIsTakenAway(t *testing.T, e *env) {
 		now := e.until(t, nm, "refused", leaseIs(v1beta1.ReasonRefused))
 		require.Contains(t, now.Status.LastError, "forbidden")
 	}
+	e.until(t, draining, "refused", leaseIs(v1beta1.ReasonRefused))
+	e.relax(t, b)
+	require.Contains(t, e.succeed(t, draining).Status.LastError, "forbidden", "the lease is ours for 39 minutes: the drain goes on")
+	e.until(t, fresh, "refused", leaseIs(v1beta1.ReasonRefused))
+	require.Zero(t, e.nodeWrites(t, fresh.Spec.NodeName, begin), "a lease that cannot even be read may be anybody's")
 	failed := e.until(t, lapsed, "Failed", inPhase(v1beta1.MaintenanceFailed))
 	require.Equal(t, 4, failed.Status.ErrorOnLeaseCount)
 	require.False(t, held(e.getNode(t, lapsed.Spec.NodeName)))
@@ -271,7 +284,8 @@ func testTheRightToLeasesIsTakenAway(t *testing.T, e *env) {
 	}
 
 	giveBack()
-	for _, nm := range all {
+	e.succeed(t, fresh)
+	for _, nm := range append(all, draining) {
 		now := e.until(t, nm, "holding its lease", leaseIs(v1beta1.ReasonHeld))
 		require.Empty(t, now.Status.LastError)
 		require.Equal(t, v1beta1.MaintenanceSucceeded, now.Status.Phase)
