@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -243,6 +244,77 @@ func TestALeaseThatIsStolenMidDrain(t *testing.T) {
 	e.requireOurs(t, node)
 	got := e.events(t, "NodeMaintenance", nm.Name)
 	require.Equal(t, []int{1, 1, 1}, []int{got["BeginMaintenance"], got["LeaseLost"], got["SucceedMaintenance"]})
+}
+
+// What the record says is ours is undone, but the lease is the other's.
+func TestAnObjectThatIsDeletedWhileItsLeaseIsAnothers(t *testing.T) {
+	t.Parallel()
+	e := shared
+	node := e.node(t)
+	before := e.getNode(t, node)
+	nm := e.maintain(t, node)
+	e.succeed(t, nm)
+	e.editLease(t, node, heldBy("another"))
+	e.until(t, nm, "without lease", leaseIs(v1beta1.ReasonLost))
+	lease := e.lease(t, node)
+
+	e.end(t, nm)
+
+	e.requireGivenBack(t, before)
+	require.Equal(t, lease.ResourceVersion, e.lease(t, node).ResourceVersion)
+}
+
+// A lease that cannot be had at all is given up after four attempts, without a touch of the node.
+func TestALeaseThatIsRefusedFromTheStart(t *testing.T) {
+	t.Parallel()
+	e := shared
+	node := e.node(t)
+	before := e.getNode(t, node)
+	e.refuseLease(t, node)
+	begin := time.Now()
+	nm := e.maintain(t, node)
+
+	refused := e.until(t, nm, "refused", leaseIs(v1beta1.ReasonRefused))
+	require.Equal(t, v1beta1.MaintenanceRunning, refused.Status.Phase)
+	require.Equal(t, 1, refused.Status.ErrorOnLeaseCount)
+	require.Contains(t, refused.Status.LastError, "not in this test")
+	failed := e.until(t, nm, "Failed", inPhase(v1beta1.MaintenanceFailed))
+	require.Equal(t, "maintenance failed: lease could not be extended after 4 attempts", failed.Status.LastError)
+	requireConditions(t, failed, map[string]string{"Ready": "False Failed", "LeaseHeld": "False Refused", "Stalled": "True LeaseLost"})
+	e.end(t, nm)
+	require.Zero(t, e.nodeWrites(t, node, begin))
+	require.Equal(t, before.Spec, e.getNode(t, node).Spec)
+	require.Equal(t, map[string]int{"FailedMaintenance": 1, "RemovedMaintenance": 1}, e.events(t, "NodeMaintenance", nm.Name))
+}
+
+// refuseLease lets the API server refuse every write of the node's lease.
+func (e *env) refuseLease(t *testing.T, node string) {
+	t.Helper()
+	rule := admissionv1.RuleWithOperations{
+		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+		Rule:       admissionv1.Rule{APIGroups: []string{"coordination.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"leases"}},
+	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-lease." + node},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: rule}}},
+			Validations:      []admissionv1.Validation{{Expression: "object.metadata.name != 'node-" + node + "'", Message: "not in this test"}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	for _, o := range []client.Object{policy, binding} {
+		require.NoError(t, e.Create(t.Context(), o))
+		t.Cleanup(func() { _ = e.Delete(context.Background(), o) })
+	}
+	e.eventually(t, "the API server to refuse", func() bool {
+		try := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node-" + node}}
+		return apierrors.IsInvalid(e.Create(t.Context(), try, client.DryRunAll))
+	})
 }
 
 func TestALeaseIsRenewedAfterAThirdOfItsDuration(t *testing.T) {
