@@ -130,7 +130,7 @@ var (
 	evictionOfPods = mt.On("create", "pods/eviction")
 )
 
-// preconditions returns those of the n-th eviction.
+// eviction returns the n-th eviction that was posted, from 0.
 func (s *stage) eviction(n int) (mt.Request, *policyv1.Eviction) {
 	r := s.Matching(evictionOfPods)[n]
 	return r, r.Object.(*policyv1.Eviction)

@@ -99,10 +99,10 @@ func TestLeaseLost(t *testing.T) {
 				var counted []time.Time
 				for began := time.Now(); !state.Done(); {
 					require.Less(t, time.Since(began), time.Minute)
-					errors := state.LeaseErrors
+					before := state.LeaseErrors
 					state = s.start(state)
-					require.LessOrEqual(t, state.LeaseErrors, errors+1)
-					if state.LeaseErrors > errors {
+					require.LessOrEqual(t, state.LeaseErrors, before+1)
+					if state.LeaseErrors > before {
 						counted = append(counted, time.Now())
 						require.Equal(t, time.Now(), state.Updated)
 					}

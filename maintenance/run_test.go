@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -148,8 +147,7 @@ func TestWatchWakes(t *testing.T) {
 		s.AddBudget("shop", "web", app, 1)
 		s.AddBudget("other", "web", app, 1)
 		wakes := s.watch()
-		state := s.start(maintenance.State{})
-		state = s.start(state)
+		s.start(s.start(maintenance.State{}))
 		drain := func() bool {
 			synctest.Wait()
 			select {
@@ -179,8 +177,6 @@ func TestWatchWakes(t *testing.T) {
 			tt.act()
 			require.Equal(t, tt.want, drain(), tt.reason)
 		}
-		_ = state
-		s.EditBudget("shop", "web", func(*policyv1.PodDisruptionBudget) {})
 
 		again := s.watch() // takes the place of the first
 		drain()

@@ -106,7 +106,7 @@ func (s *stage) stop() maintenance.Restored {
 	return r
 }
 
-// pass makes passes until a state is in that phase, each when the one before says.
+// until makes passes until a state is in that phase, each when the one before says.
 func (s *stage) until(prior maintenance.State, phase maintenance.Phase) maintenance.State {
 	s.t.Helper()
 	for range 100 {
