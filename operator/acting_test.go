@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
 )
@@ -42,4 +43,19 @@ func TestActs(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) { require.Equal(t, row.want, acts(row.all, "n1")) })
 	}
+}
+
+func TestChangesWhoActs(t *testing.T) {
+	unseen := &v1beta1.NodeMaintenance{}
+	known := &v1beta1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{v1beta1.Finalizer}}}
+	going, failed := known.DeepCopy(), known.DeepCopy()
+	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)}
+	failed.Status.Phase = v1beta1.MaintenanceFailed
+	p := changesWhoActs()
+	require.True(t, p.Create(event.CreateEvent{Object: unseen}), "it may be the one to act")
+	require.False(t, p.Create(event.CreateEvent{Object: known}), "a start of the operator is no news")
+	require.True(t, p.Update(event.UpdateEvent{ObjectOld: known, ObjectNew: going}))
+	require.True(t, p.Update(event.UpdateEvent{ObjectOld: known, ObjectNew: failed}))
+	require.False(t, p.Update(event.UpdateEvent{ObjectOld: known, ObjectNew: known}))
+	require.True(t, p.Delete(event.DeleteEvent{Object: known}))
 }
