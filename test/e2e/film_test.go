@@ -65,10 +65,10 @@ func (f *film[T]) all() []T {
 func (f *film[T]) first(t *testing.T, what string, cond func(T) bool) (T, []T) {
 	t.Helper()
 	var at int
-	require.Eventually(t, func() bool {
+	require.True(t, waitFor(func() bool {
 		at = slices.IndexFunc(f.all(), cond)
 		return at >= 0
-	}, patience, 20*time.Millisecond, "waiting for a state: %s", what)
+	}, patience), "waiting for a state: %s", what)
 	states := f.all()
 	return states[at], states[:at]
 }

@@ -104,13 +104,13 @@ func (e *env) namespace(t *testing.T) string {
 // eventually waits until cond holds, patience at most.
 func (e *env) eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, patience, 20*time.Millisecond, "waiting for %s", what)
+	require.True(t, waitFor(cond, patience), "waiting for %s", what)
 }
 
 // within is eventually with a deadline of the behaviour's own; the machine gets three times as long.
 func (e *env) within(t *testing.T, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
-	require.Eventually(t, cond, 3*limit, 20*time.Millisecond, "waiting for %s", what)
+	require.True(t, waitFor(cond, 3*limit), "waiting for %s", what)
 }
 
 // pod makes a pod that is bound to the node at once and waits until it runs. Edit may change it first.
@@ -226,6 +226,7 @@ func (e *env) until(t *testing.T, nm *v1beta1.NodeMaintenance, what string, cond
 	return now
 }
 
+// waitFor asks in the test's own goroutine, unlike require.Eventually, so that ok may use require.
 func waitFor(ok func() bool, limit time.Duration) bool {
 	deadline := time.After(limit)
 	tick := time.NewTicker(20 * time.Millisecond)

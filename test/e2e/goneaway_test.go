@@ -120,7 +120,8 @@ func TestAnObjectThatIsKeptByAnothersFinalizerDoesNothing(t *testing.T) {
 	kept.Labels = map[string]string{"example.com/touched": "yes"}
 	require.NoError(t, e.Update(t.Context(), kept))
 
-	require.Never(t, func() bool { return e.nodeWrites(t, node, begin) > 0 || e.lease(t, node) != nil }, 3*time.Second, 200*time.Millisecond)
+	written := func() bool { return e.nodeWrites(t, node, begin) > 0 || e.lease(t, node) != nil }
+	require.False(t, waitFor(written, 3*time.Second), "nothing is the sign to wait for")
 	require.True(t, held(e.getNode(t, node)))
 	require.Equal(t, 1, e.events(t, "NodeMaintenance", nm.Name)["RemovedMaintenance"])
 }
