@@ -17,14 +17,16 @@ import (
 // claimed is how the lease stands after a pass asked for it.
 type claimed struct {
 	lease.Grant
-	ok        bool   // it is ours: the pass may go on
-	complaint string // what is wrong with it all the same
+	ok bool // it is ours: the pass may go on
 }
 
 // claim makes the lease of n ours, or keeps it so. Not ok: nothing may be done to the node in this pass,
 // and next says why.
 func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claimed, error) {
 	grant, err := e.opts.Lease.Acquire(ctx, n)
+	if next.LeaseError = ""; err != nil {
+		next.LeaseError = err.Error()
+	}
 	var held *lease.HeldError
 	var refused *lease.RefusedError
 	switch {
@@ -45,7 +47,7 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 	case errors.As(err, &refused) && refused.Held && next.LeaseErrors == 0:
 		// Until our last renewal has run out the refusal is told, and changes nothing else.
 		next.Lease = LeaseRefused
-		return claimed{Grant: lease.Grant{RenewIn: LeaseRetry, Resumed: true}, ok: true, complaint: err.Error()}, nil
+		return claimed{Grant: lease.Grant{RenewIn: LeaseRetry, Resumed: true}, ok: true}, nil
 	case errors.As(err, &refused):
 		next.Lease, next.Error, next.RetryAfter = LeaseRefused, err.Error(), LeaseRetry
 		return claimed{}, nil
@@ -84,6 +86,8 @@ func (e *Engine) leaseFailure(ctx context.Context, node string, next *State, err
 		return fmt.Errorf("giving node %q back: %w", node, err)
 	}
 	words := fmt.Sprintf("maintenance failed: lease could not be extended after %d attempts", next.LeaseErrors)
+	// There is no record any more, so nothing is drained and nothing left to leave.
+	next.Progress.Recorded, next.Progress.Pending, next.Report = false, 0, Report{}
 	failed, err := e.fail(ctx, node, *next, LeaseLost, words)
 	if err == nil {
 		*next = failed

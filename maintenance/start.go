@@ -79,7 +79,7 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next.Phase = cmp.Or(prior.Phase, Running)
 	next.NodeUID = n.UID
 	next.NotReadySince = notReadySince(n)
-	next.Reheld = nil
+	next.Reheld, next.Looked = nil, false
 
 	claim, err := e.claim(ctx, n, &next)
 	if err != nil || !claim.ok {
@@ -93,10 +93,10 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	if err != nil {
 		return prior, err
 	}
-	next.Report = report
+	next.Report, next.Looked = report, true
 	next.Progress.Pending = len(report.Pending())
 	next.RetryAfter = soonest(claim.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)
-	next.Error = complaints(next, claim.complaint, hold.complaint())
+	next.Error = complaints(next, next.LeaseError, hold.complaint())
 	return e.phase(ctx, node, prior, next, hold.complete)
 }
 
@@ -121,7 +121,7 @@ func (e *Engine) phase(ctx context.Context, node string, prior, next State, mark
 func (e *Engine) gone(ctx context.Context, node string, prior State) (State, error) {
 	if prior.Progress.Recorded || prior.NodeUID != "" {
 		e.opts.Drainer.Cancel(node)
-		prior.RetryAfter, prior.Reheld = 0, nil
+		prior.RetryAfter, prior.Reheld, prior.Looked = 0, nil, false
 		return prior, nil
 	}
 	notFound := apierrors.NewNotFound(corev1.Resource("nodes"), node)
@@ -135,7 +135,7 @@ func (e *Engine) fail(ctx context.Context, node string, prior State, why Failure
 	}
 	next := prior
 	next.Phase, next.Failure, next.Error = Failed, why, words
-	next.RetryAfter, next.Reheld = 0, nil
+	next.RetryAfter, next.Reheld, next.Looked = 0, nil, false
 	return e.stamp(prior, next), nil
 }
 
@@ -151,7 +151,7 @@ func (e *Engine) stamp(prior, next State) State {
 // same compares what is kept of two states: not what was news in one pass, nor what is a point in time
 // from now.
 func same(a, b State) bool {
-	a.Reheld, b.Reheld, a.RetryAfter, b.RetryAfter = nil, nil, 0, 0
+	a.Reheld, b.Reheld, a.RetryAfter, b.RetryAfter, a.Looked, b.Looked = nil, nil, 0, 0, false, false
 	a.Report, b.Report = kept(a.Report), kept(b.Report)
 	return reflect.DeepEqual(a, b)
 }

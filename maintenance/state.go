@@ -78,6 +78,8 @@ type State struct {
 	Report   Report   `json:"report"`
 
 	Lease LeaseStatus `json:"lease,omitempty"`
+	// LeaseError says what is wrong with the lease; empty if nothing is.
+	LeaseError string `json:"leaseError,omitempty"`
 	// LeaseErrors counts the lease failures in a row, at least LeaseRetry apart.
 	LeaseErrors int `json:"leaseErrors,omitempty"`
 
@@ -91,6 +93,8 @@ type State struct {
 	// that cannot keep it leaves it nil.
 	Record *Record `json:"record,omitempty"`
 
+	// Looked says that this pass got as far as the pods: Report is its own, not that of the pass before.
+	Looked bool `json:"-"`
 	// Reheld are the marks that this pass put back because somebody had taken them off, as far as they are
 	// news: at most one in RetellHold for each mark.
 	Reheld []Mark `json:"-"`

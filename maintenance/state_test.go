@@ -25,7 +25,7 @@ func TestStateInJSON(t *testing.T) {
 		Phase: maintenance.Failed, Failure: maintenance.LeaseLost, Error: "e", EverSucceeded: true,
 		Progress: maintenance.Progress{Recorded: true, Total: 3, Eviction: 2, Pending: 1},
 		Report:   maintenance.Report{Leaving: pods, Blocked: pods, Failed: pods, Deferred: pods, Staying: pods},
-		Lease:    maintenance.LeaseTaken, LeaseErrors: 4, Updated: time.Date(2026, 5, 1, 8, 0, 0, 1, time.UTC), NodeUID: "n",
+		Lease:    maintenance.LeaseTaken, LeaseError: "le", LeaseErrors: 4, Updated: time.Date(2026, 5, 1, 8, 0, 0, 1, time.UTC), NodeUID: "n",
 		NotReadySince: time.Date(2026, 5, 1, 7, 0, 0, 0, time.UTC),
 		Record:        &maintenance.Record{V: 1, Holder: "h", Unschedulable: true, Taints: []string{"a:NoSchedule"}, Label: ptr.To("x"), Total: 3, Eviction: 2},
 	}

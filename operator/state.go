@@ -25,6 +25,7 @@ func stateOf(nm *v1beta1.NodeMaintenance) maintenance.State {
 			Recorded: recorded(st), Total: st.TotalPods, Eviction: st.EvictionPods, Pending: len(st.PendingPods),
 		},
 		Lease:       maintenance.LeaseStatus(reasonOf(st, v1beta1.ConditionLeaseHeld)),
+		LeaseError:  messageOf(st, v1beta1.ConditionLeaseHeld),
 		LeaseErrors: st.ErrorOnLeaseCount,
 		NodeUID:     ownerUID(nm),
 	}
@@ -65,6 +66,14 @@ func failureOf(st v1beta1.NodeMaintenanceStatus) maintenance.Failure {
 func reasonOf(st v1beta1.NodeMaintenanceStatus, condition string) string {
 	if c := meta.FindStatusCondition(st.Conditions, condition); c != nil {
 		return c.Reason
+	}
+	return ""
+}
+
+// messageOf returns the message of a condition; empty if it is not there.
+func messageOf(st v1beta1.NodeMaintenanceStatus, condition string) string {
+	if c := meta.FindStatusCondition(st.Conditions, condition); c != nil {
+		return c.Message
 	}
 	return ""
 }

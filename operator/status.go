@@ -44,11 +44,12 @@ func setConditions(st *v1beta1.NodeMaintenanceStatus, s maintenance.State) {
 	}
 	set(v1beta1.ConditionReady, s.Phase == maintenance.Succeeded, readyReason(s), "")
 	if s.Lease != "" {
-		set(v1beta1.ConditionLeaseHeld, s.Lease == maintenance.LeaseHeld, string(s.Lease), leaseMessage(s))
+		set(v1beta1.ConditionLeaseHeld, s.Lease == maintenance.LeaseHeld, string(s.Lease), s.LeaseError)
 	}
 	switch {
-	case !s.Progress.Recorded: // not begun: nothing to say of a drain
-	case s.Phase == maintenance.Failed || s.Lease != maintenance.LeaseHeld:
+	case !s.Progress.Recorded: // not begun, or given back: nothing to say of a drain
+		meta.RemoveStatusCondition(&st.Conditions, v1beta1.ConditionDrained)
+	case !s.Looked:
 		keepDrained(st)
 	default:
 		cause, message := s.Explain()
@@ -78,13 +79,6 @@ func readyReason(s maintenance.State) string {
 	default:
 		return v1beta1.ReasonRunning
 	}
-}
-
-func leaseMessage(s maintenance.State) string {
-	if s.Lease == maintenance.LeaseHeld {
-		return ""
-	}
-	return s.Error
 }
 
 // waitingStatus returns the status of an object whose node another one maintains.

@@ -17,7 +17,7 @@ import (
 
 func draining() maintenance.State {
 	return maintenance.State{
-		Phase: maintenance.Running, Lease: maintenance.LeaseHeld, NodeUID: "node-uid",
+		Phase: maintenance.Running, Lease: maintenance.LeaseHeld, NodeUID: "node-uid", Looked: true,
 		Progress: maintenance.Progress{Recorded: true, Total: 10, Eviction: 6, Pending: 2},
 		Error:    "shop/web-0: budget shop/web needs 3 healthy pods and has 3",
 		Report: maintenance.Report{
@@ -96,6 +96,7 @@ func TestStateSurvivesTheStatus(t *testing.T) {
 	}
 	require.Equal(t, []string{"a/web-0", "b/web-0"}, pending)
 	got.Report, want.Report = maintenance.Report{}, maintenance.Report{}
+	want.Looked = false // a new pass has yet to look
 	require.Equal(t, want, got)
 }
 
@@ -117,7 +118,7 @@ func TestDrainedIsKeptWhileTheLeaseIsNotOurs(t *testing.T) {
 	nm := &v1beta1.NodeMaintenance{}
 	nm.Status = statusOf(nm, draining())
 	lost := stateOf(nm)
-	lost.Lease, lost.LeaseErrors, lost.Error = maintenance.LeaseTaken, 1, "held by another"
+	lost.Lease, lost.LeaseErrors, lost.LeaseError, lost.Error = maintenance.LeaseTaken, 1, "held by another", "held by another"
 	st := statusOf(nm, lost)
 	require.Equal(t, meta.FindStatusCondition(nm.Status.Conditions, "Drained").Message, meta.FindStatusCondition(st.Conditions, "Drained").Message)
 	require.Equal(t, nm.Status.PendingPodsRefs, st.PendingPodsRefs)

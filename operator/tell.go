@@ -41,8 +41,9 @@ func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMainten
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	was, is := reasonOf(before.Status, v1beta1.ConditionLeaseHeld), reasonOf(nm.Status, v1beta1.ConditionLeaseHeld)
 	if was == v1beta1.ReasonHeld && is != v1beta1.ReasonHeld {
-		log.Info("lease lost", "status", is, "reason", nm.Status.LastError)
-		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", nm.Status.LastError)
+		words := messageOf(nm.Status, v1beta1.ConditionLeaseHeld)
+		log.Info("lease lost", "status", is, "reason", words)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", words)
 	}
 	if before.Status.Phase != nm.Status.Phase {
 		log.Info("phase changed", "from", before.Status.Phase, "to", nm.Status.Phase)
