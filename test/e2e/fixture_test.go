@@ -71,7 +71,7 @@ func (e *env) node(t *testing.T) string {
 
 func (e *env) nodes(t *testing.T, n int) []string {
 	t.Helper()
-	names, err := e.Cluster.AddNodes(t.Context(), n, cluster.NodeOptions{Prefix: short(t) + "-" + suffix(t) + "-"})
+	names, err := e.Cluster.AddNodes(t.Context(), n, cluster.NodeOptions{Prefix: short(t) + "-" + suffix(t) + "-", Labels: oldLabels()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		for _, name := range names {
@@ -79,6 +79,11 @@ func (e *env) nodes(t *testing.T, n int) []string {
 		}
 	})
 	return names
+}
+
+// oldLabels are what kube-controller-manager would add to a node some time later.
+func oldLabels() map[string]string {
+	return map[string]string{"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64"}
 }
 
 // suffix tells two calls of one test apart.

@@ -205,9 +205,7 @@ func TestANodeWhoseLeaseWasAnothersTheWholeTimeIsNotTouched(t *testing.T) {
 	e.end(t, nm)
 
 	now := e.getNode(t, node)
-	require.Equal(t, before.Spec, now.Spec)
-	require.Equal(t, before.Labels, now.Labels)
-	require.Equal(t, before.Annotations, now.Annotations)
+	requireSame(t, before, now)
 	require.Equal(t, lease.ResourceVersion, e.lease(t, node).ResourceVersion)
 	require.Zero(t, e.nodeWrites(t, node, begin))
 	require.Zero(t, e.evictions(t, ns, "lone"))

@@ -41,6 +41,13 @@ func (e *env) requireGivenBack(t *testing.T, before *corev1.Node) {
 		now = e.getNode(t, before.Name)
 		return len(now.Spec.Taints) == len(before.Spec.Taints)
 	}, patience)
+	requireSame(t, before, now)
+}
+
+// requireSame checks that a node is as it was, but for its status and the times of its taints, which
+// kube-controller-manager sets.
+func requireSame(t *testing.T, before, now *corev1.Node) {
+	t.Helper()
 	require.ElementsMatch(t, taints(before), taints(now))
 	require.Equal(t, before.Spec.Unschedulable, now.Spec.Unschedulable)
 	require.Equal(t, before.Labels, now.Labels)

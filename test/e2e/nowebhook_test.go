@@ -194,7 +194,7 @@ func testTheLeaseIsLostForGood(t *testing.T, e *env) lostLease {
 func (e *env) nodeBeyond(t *testing.T) string {
 	t.Helper()
 	name := "beyond-" + suffix(t)
-	require.NoError(t, e.Cluster.AddNode(t.Context(), name, cluster.NodeOptions{}))
+	require.NoError(t, e.Cluster.AddNode(t.Context(), name, cluster.NodeOptions{Labels: oldLabels()}))
 	return name
 }
 

@@ -193,8 +193,6 @@ func TestARecordThatNamesAnotherIsNotOursToUndo(t *testing.T) {
 	e.end(t, nm)
 
 	now := e.getNode(t, node)
-	require.Equal(t, taken.Spec, now.Spec)
-	require.Equal(t, taken.Labels, now.Labels)
-	require.Equal(t, taken.Annotations, now.Annotations)
+	requireSame(t, taken, now)
 	require.Equal(t, "another", *e.lease(t, node).Spec.HolderIdentity)
 }
