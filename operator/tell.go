@@ -35,18 +35,22 @@ func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next mai
 	}
 }
 
-// tellStored does the same for what another status says: the lease lost, a new phase. It is told when it is
-// stored, because a pass that began from an old copy of the object finds the same once more.
+// tellStored does the same for what another status says: the lease lost, a new phase, the node given back
+// because of it. It is told when it is stored, because a pass that began from an old copy of the object finds
+// the same once more.
 func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMaintenance) {
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	was, is := reasonOf(before.Status, v1beta1.ConditionLeaseHeld), reasonOf(nm.Status, v1beta1.ConditionLeaseHeld)
 	if was == v1beta1.ReasonHeld && is != v1beta1.ReasonHeld {
-		words := messageOf(nm.Status, v1beta1.ConditionLeaseHeld)
-		log.Info("lease lost", "status", is, "reason", words)
-		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", words)
+		log.Info("lease lost", "status", is, "reason", nm.Status.LastError)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", nm.Status.LastError)
 	}
-	if before.Status.Phase != nm.Status.Phase {
-		log.Info("phase changed", "from", before.Status.Phase, "to", nm.Status.Phase)
+	if before.Status.Phase == nm.Status.Phase {
+		return
+	}
+	log.Info("phase changed", "from", before.Status.Phase, "to", nm.Status.Phase)
+	if reasonOf(nm.Status, v1beta1.ConditionStalled) == v1beta1.ReasonLeaseLost {
+		log.Info("node given back", "because", nm.Status.LastError)
 	}
 }
 

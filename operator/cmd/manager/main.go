@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -68,5 +69,6 @@ func connect() (*rest.Config, error) {
 	}
 	c.QPS = -1 // a drain makes a request a pod at once; the API server has its own fairness
 	c.UserAgent = "node-maintenance-operator"
+	c.WarningHandlerWithContext = ctrllog.NewKubeAPIWarningLogger(ctrllog.KubeAPIWarningLoggerOptions{Deduplicate: true}) // of our finalizer's name, for one, at each object
 	return c, nil
 }
