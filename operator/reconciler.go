@@ -27,6 +27,7 @@ type Reconciler struct {
 	teller  *teller
 	watches *watches
 	pace    *pace
+	written *written
 	clock   clock.PassiveClock
 }
 
@@ -37,6 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.release(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	nm = r.written.freshest(nm)
 	ctx = withObject(ctx, nm)
 	if nm.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.remove(ctx, nm)
@@ -101,6 +103,7 @@ func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return false, fmt.Errorf("putting finalizer and owner on NodeMaintenance %q: %w", nm.Name, err)
 	}
+	r.written.put(before.ResourceVersion, nm)
 	return true, nil
 }
 
@@ -137,6 +140,7 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 func (r *Reconciler) release(name string) {
 	r.watches.release(name)
 	r.pace.forget(name)
+	r.written.forget(name)
 }
 
 // store writes the status of state if it differs from the one there, and says when to come again.
@@ -159,13 +163,14 @@ func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, wan
 	before := nm.DeepCopy()
 	nm.Status = stamped(want, now)
 	err := r.client.Status().Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) { // the copy was old, most often by our own last write
+	if apierrors.IsConflict(err) { // the copy was old
 		return ctrl.Result{RequeueAfter: retryMin}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeMaintenance %q: %w", nm.Name, err))
 	}
 	r.pace.wrote(nm.Name, now)
+	r.written.put(before.ResourceVersion, nm)
 	r.teller.tellStored(ctx, before, nm)
 	return ctrl.Result{RequeueAfter: again}, nil
 }

@@ -59,7 +59,7 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	engine := o.Engine(t.onTransition)
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), engine: engine,
-		teller: t, watches: newWatches(engine), pace: newPace(), clock: clock.RealClock{},
+		teller: t, watches: newWatches(engine), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r.watches); err != nil {
 		return fmt.Errorf("adding the watches of nodes: %w", err)

@@ -23,7 +23,9 @@ func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next mai
 	}
 	for _, p := range next.Report.NewlyBlocked {
 		log.Info("pod blocked", "pod", p.Namespace+"/"+p.Name, "budgets", budgetNames(p))
-		t.recorder.Eventf(nm, corev1.EventTypeWarning, "PodBlocked", "Pod %s/%s cannot be evicted now: %s", p.Namespace, p.Name, budgetNames(p))
+	}
+	if len(next.Report.NewlyBlocked) > 0 {
+		t.recorder.Event(nm, corev1.EventTypeWarning, "PodBlocked", blockedMessage(next.Report.NewlyBlocked))
 	}
 	if len(next.Reheld) > 0 {
 		marks := make([]string, 0, len(next.Reheld))
@@ -52,6 +54,21 @@ func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMainten
 	if reasonOf(nm.Status, v1beta1.ConditionStalled) == v1beta1.ReasonLeaseLost {
 		log.Info("node given back", "because", nm.Status.LastError)
 	}
+}
+
+// toldPods is how many pods an event names.
+const toldPods = 5
+
+// blockedMessage tells of the pods that a pass found blocked, in one event: they are often many.
+func blockedMessage(pods []maintenance.Pod) string {
+	var lines []string
+	for _, p := range pods[:min(len(pods), toldPods)] {
+		lines = append(lines, fmt.Sprintf("pod %s/%s cannot be evicted now: %s", p.Namespace, p.Name, budgetNames(p)))
+	}
+	if more := len(pods) - toldPods; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "; ")
 }
 
 func budgetNames(p maintenance.Pod) string {
