@@ -24,8 +24,10 @@ import (
 
 const (
 	leaderElectionID = "135b1886.medik8s.io"
-	// gracefulShutdown leaves the rest of five seconds for giving up the leadership.
+	// gracefulShutdown is how long what is under way may take to come to rest, and endLimit how long that and
+	// giving up the leadership may take together, for an end in under five seconds.
 	gracefulShutdown = 4 * time.Second
+	endLimit         = 4500 * time.Millisecond
 	// patience is how long a cache may take to be filled: an API server that is away is waited for.
 	patience = 365 * 24 * time.Hour
 )

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,10 +34,31 @@ func start(ctx context.Context, c *rest.Config, f *flags, ns namespaces) error {
 	if err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	if err := endSoon(ctx, mgr.Start); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	return nil
+}
+
+// endSoon runs until run returns, but no longer than endLimit after the end of ctx. A manager gives up the
+// leadership last, and if the API server hangs it waits for that longer than the kubelet may wait for us.
+func endSoon(ctx context.Context, run func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	limit := time.NewTimer(endLimit)
+	defer limit.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-limit.C:
+		logr.FromContextOrDiscard(ctx).Info("did not come to rest in time; ending all the same", "limit", endLimit.String())
+		return nil
+	}
 }
 
 // ready returns when the cluster is there to be worked in, and answers the probes until then.
