@@ -162,8 +162,9 @@ func testTheLeaseIsLostForGood(t *testing.T, e *env) lostLease {
 
 	require.Equal(t, "maintenance failed: lease could not be extended after 4 attempts", failed.Status.LastError)
 	require.Equal(t, 4, failed.Status.ErrorOnLeaseCount)
+	// A node that was given back is not drained any more.
 	requireConditions(t, failed, map[string]string{
-		"Ready": "False Failed", "LeaseHeld": "False Lost", "Drained": "True Drained", "Stalled": "True LeaseLost",
+		"Ready": "False Failed", "LeaseHeld": "False Lost", "Stalled": "True LeaseLost",
 	})
 	require.Equal(t, failed.Status.LastError, meta.FindStatusCondition(failed.Status.Conditions, "Stalled").Message)
 	counted := map[int]time.Time{}
