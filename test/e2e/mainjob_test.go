@@ -32,18 +32,19 @@ func TestMainJob(t *testing.T) {
 	require.True(t, meta.IsStatusConditionTrue(done.Status.Conditions, v1beta1.ConditionReady))
 	require.Len(t, done.OwnerReferences, 1)
 	require.Equal(t, before.UID, done.OwnerReferences[0].UID)
-	held := e.getNode(t, node)
-	require.True(t, held.Spec.Unschedulable)
-	require.Equal(t, "true", held.Labels["remediation.medik8s.io/exclude-from-remediation"])
-	require.ElementsMatch(t, []string{"medik8s.io/drain:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule"}, taints(held))
+	var now *corev1.Node
+	e.eventually(t, "kube-controller-manager's taint", func() bool {
+		now = e.getNode(t, node)
+		return len(now.Spec.Taints) == 2
+	})
+	require.True(t, now.Spec.Unschedulable)
+	require.Equal(t, "true", now.Labels["remediation.medik8s.io/exclude-from-remediation"])
+	require.ElementsMatch(t, []string{"medik8s.io/drain:NoSchedule", "node.kubernetes.io/unschedulable:NoSchedule"}, taints(now))
 	require.NotNil(t, e.lease(t, node))
 
 	e.end(t, nm)
 
-	after := e.getNode(t, node)
-	require.Equal(t, before.Spec, after.Spec)
-	require.Equal(t, before.Labels, after.Labels)
-	require.Equal(t, before.Annotations, after.Annotations)
+	e.requireGivenBack(t, before)
 	require.Nil(t, e.lease(t, node))
 	require.Equal(t, map[string]int{"BeginMaintenance": 1, "SucceedMaintenance": 1, "RemovedMaintenance": 1}, e.events(t, "NodeMaintenance", nm.Name))
 	require.Equal(t, 1, e.events(t, "Node", node)["UncordonNode"])
