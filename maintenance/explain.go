@@ -9,8 +9,13 @@ import (
 	"time"
 )
 
-// shownPods is how many pods are named for each cause.
-const shownPods = 5
+const (
+	// shownPods is how many pods are named for each cause.
+	shownPods = 5
+	// shownWords is how many characters a line may have: what a webhook or another holder writes is unbounded, and
+	// a text that is too long for where it is to be stored would hide all the others.
+	shownWords = 1000
+)
 
 // Cause is why a drain is where it is: the reason of a Drained condition.
 type Cause string
@@ -80,7 +85,7 @@ func podLines(pods []Pod) []string {
 		if i == shownPods {
 			return append(lines, fmt.Sprintf("and %d more", len(pods)-shownPods))
 		}
-		lines = append(lines, podLine(p))
+		lines = append(lines, brief(podLine(p)))
 	}
 	return lines
 }
@@ -104,6 +109,18 @@ func podLine(p Pod) string {
 	default:
 		return line + p.Reason
 	}
+}
+
+// brief cuts words off after shownWords characters.
+func brief(words string) string {
+	n := 0
+	for i := range words {
+		if n == shownWords {
+			return words[:i] + "…"
+		}
+		n++
+	}
+	return words
 }
 
 func withReason(pods []Pod) []Pod {

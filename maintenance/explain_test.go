@@ -4,8 +4,11 @@ package maintenance
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -98,6 +101,28 @@ func TestExplain(t *testing.T) {
 		})
 	}
 	require.Equal(t, "lease\nshop/x: no", complaints(State{Report: Report{Failed: []Pod{{Namespace: "shop", Name: "x", Reason: "no"}}}}, "lease", ""))
+}
+
+// What others wrote may be of any length; what is told of it fits into a condition, and hides nothing else.
+func TestExplainIsBrief(t *testing.T) {
+	long := strings.Repeat("ä ", 50_000)
+	var budgets []Budget
+	for i := range 300 {
+		budgets = append(budgets, Budget{Name: fmt.Sprintf("budget-%d", i)})
+	}
+	pods := func(p Pod) []Pod { return slices.Repeat([]Pod{p}, 9) }
+	s := State{Progress: Progress{Pending: 36}, Report: Report{
+		Blocked:  pods(Pod{Namespace: "shop", Name: "web", Budgets: budgets}),
+		Failed:   pods(Pod{Namespace: "shop", Name: "db", Reason: long}),
+		Deferred: append(pods(Pod{Namespace: "shop", Name: "slow", Reason: long}), pods(Pod{Namespace: "shop", Name: "late", Reason: long, Late: true})...),
+	}}
+	_, text := s.Explain()
+	for _, text := range []string{text, complaints(s)} {
+		require.LessOrEqual(t, utf8.RuneCountInString(text), 32768)
+		require.True(t, utf8.ValidString(text))
+		require.Equal(t, 5, strings.Count(text, "shop/db: ä ä"))
+	}
+	require.Contains(t, text, "shop/slow: ä ä")
 }
 
 // lines are those of that many blocked pods.
