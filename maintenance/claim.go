@@ -23,9 +23,10 @@ type claimed struct {
 // claim makes the lease of n ours, or keeps it so. Not ok: nothing may be done to the node in this pass,
 // and next says why.
 func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claimed, error) {
+	prior := *next
 	grant, err := e.opts.Lease.Acquire(ctx, n)
 	if next.LeaseError = ""; err != nil {
-		next.LeaseError = err.Error()
+		next.LeaseError = brief(err.Error())
 	}
 	var held *lease.HeldError
 	var refused *lease.RefusedError
@@ -35,21 +36,21 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 		next.Lease, next.LeaseErrors = LeaseHeld, 0
 		return claimed{Grant: grant, ok: true}, nil
 	case errors.As(err, &held) && !e.begun(n, *next):
-		next.Phase, next.Lease, next.Error = Running, LeaseHeldByAnother, err.Error()
+		next.Phase, next.Lease, next.Error = Running, LeaseHeldByAnother, next.LeaseError
 		next.RetryAfter = soonest(LeaseRetry, held.Expires.Sub(e.now()))
 		return claimed{}, nil
 	case errors.As(err, &held):
 		next.Lease = LeaseTaken
-		return claimed{}, e.leaseFailure(ctx, n.Name, next, err)
+		return claimed{}, e.leaseFailure(ctx, n.Name, prior, next)
 	case errors.As(err, &refused) && refused.Lapsed:
 		next.Lease = LeaseRefused
-		return claimed{}, e.leaseFailure(ctx, n.Name, next, err)
+		return claimed{}, e.leaseFailure(ctx, n.Name, prior, next)
 	case errors.As(err, &refused) && refused.Held && next.LeaseErrors == 0:
 		// Until our last renewal has run out the refusal is told, and changes nothing else.
 		next.Lease = LeaseRefused
 		return claimed{Grant: lease.Grant{RenewIn: LeaseRetry, Resumed: true}, ok: true}, nil
 	case errors.As(err, &refused):
-		next.Lease, next.Error, next.RetryAfter = LeaseRefused, err.Error(), LeaseRetry
+		next.Lease, next.Error, next.RetryAfter = LeaseRefused, next.LeaseError, LeaseRetry
 		return claimed{}, nil
 	default:
 		return claimed{}, err
@@ -66,16 +67,18 @@ func (e *Engine) begun(n *corev1.Node, s State) bool {
 }
 
 // leaseFailure counts a failure, at most one in LeaseRetry, and gives the node back when there were too
-// many in a row. It sets next, which holds what was before.
-func (e *Engine) leaseFailure(ctx context.Context, node string, next *State, err error) error {
+// many in a row. It sets next. One that does not count leaves all as it was, the words too: a change would
+// move the time from which the next one is counted.
+func (e *Engine) leaseFailure(ctx context.Context, node string, prior State, next *State) error {
 	e.opts.Drainer.Cancel(node)
-	pause := next.Updated.Add(LeaseRetry).Sub(e.now())
-	if next.LeaseErrors > 0 && pause > 0 {
+	pause := prior.Updated.Add(LeaseRetry).Sub(e.now())
+	if prior.LeaseErrors > 0 && pause > 0 {
+		*next = prior
 		next.RetryAfter = pause
 		return nil
 	}
 	next.LeaseErrors++
-	next.Phase, next.Error, next.RetryAfter = Running, err.Error(), LeaseRetry
+	next.Phase, next.Error, next.RetryAfter = Running, next.LeaseError, LeaseRetry
 	if next.LeaseErrors <= maxLeaseErrors {
 		return nil
 	}

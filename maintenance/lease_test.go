@@ -4,6 +4,7 @@ package maintenance_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,16 @@ func TestLeaseHeldFromTheBeginning(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.Add(leaseOf("them", time.Now().Add(-time.Hour+2*time.Second)))
 		require.Equal(t, 2*time.Second, s.start(maintenance.State{}).RetryAfter, "when it expires, if that is sooner")
+	})
+}
+
+func TestLeaseOfAHolderWithALongName(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.Add(leaseOf(strings.Repeat("them ", 50_000), time.Now()))
+		state := s.start(maintenance.State{})
+		require.Contains(t, state.Error, `is held by "them them`)
+		require.Less(t, len(state.Error), 2000)
+		require.Equal(t, state.Error, state.LeaseError)
 	})
 }
 

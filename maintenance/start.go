@@ -78,13 +78,13 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next := prior
 	next.Phase = cmp.Or(prior.Phase, Running)
 	next.NodeUID = n.UID
-	next.NotReadySince = notReadySince(n)
 	next.Reheld, next.Looked = nil, false
 
 	claim, err := e.claim(ctx, n, &next)
 	if err != nil || !claim.ok {
 		return next, err
 	}
+	next.NotReadySince = notReadySince(n)
 	hold, err := e.hold(ctx, seen{n, copied}, claim.Grant, prior, &next)
 	if err != nil {
 		return prior, err
