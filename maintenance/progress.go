@@ -2,6 +2,8 @@
 
 package maintenance
 
+import "math/bits"
+
 // Progress counts pods. Total and Eviction are taken when the record is written and never change.
 type Progress struct {
 	// Recorded says that the maintenance has begun: there is, or was, a record on the node.
@@ -25,6 +27,9 @@ func (p Progress) Percent() int {
 	case p.Eviction <= 0:
 		return 0
 	default:
-		return max(0, p.Eviction-p.Pending) * 100 / p.Eviction
+		// In 128 bits: the count comes from a record that anybody can edit.
+		high, low := bits.Mul64(uint64(max(0, p.Eviction-p.Pending)), 100)
+		percent, _ := bits.Div64(high, low, uint64(p.Eviction))
+		return int(percent)
 	}
 }

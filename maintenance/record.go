@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodemaint/nodemaint/taint"
 )
@@ -75,6 +76,9 @@ func decodeRecord(text []byte) (*Record, error) {
 	}
 	if r.V != recordVersion || r.Holder == "" || r.Total < 0 || r.Eviction < 0 {
 		return nil, fmt.Errorf("it is not a record of version %d", recordVersion)
+	}
+	if r.Label != nil && len(validation.IsValidLabelValue(*r.Label)) > 0 {
+		return nil, fmt.Errorf("%q is not a label's value", *r.Label) // it could never be put back
 	}
 	for _, t := range r.Taints {
 		if _, effect, ok := cutTaint(t); !ok || !slices.Contains(taintEffects, effect) {

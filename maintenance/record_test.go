@@ -61,6 +61,7 @@ func TestParseRecord(t *testing.T) {
 		{"without the label", strings.Replace(plainRecord, `"label":null,`, ``, 1)},
 		{"with a taint that is none", strings.Replace(plainRecord, `[]`, `["medik8s.io/drain"]`, 1)},
 		{"with a taint of no effect known", strings.Replace(plainRecord, `[]`, `["medik8s.io/drain:Never"]`, 1)},
+		{"with a label that no node can have", strings.Replace(plainRecord, `"label":null`, `"label":"not a label!"`, 1)},
 		{"null", `null`},
 		{"nothing", ` `},
 	} {

@@ -4,6 +4,7 @@ package maintenance_test
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func TestPercent(t *testing.T) {
 		{"2 of 6 left: rounded down", maintenance.Progress{Recorded: true, Eviction: 6, Pending: 2}, 66},
 		{"1 of 1000 left", maintenance.Progress{Recorded: true, Eviction: 1000, Pending: 1}, 99},
 		{"none left", maintenance.Progress{Recorded: true, Eviction: 10}, 100},
+		{"a count that somebody made up", maintenance.Progress{Recorded: true, Eviction: math.MaxInt, Pending: 1}, 99},
 		{"late pods make more than there were", maintenance.Progress{Recorded: true, Eviction: 2, Pending: 5}, 0},
 		{"nothing had to leave", maintenance.Progress{Recorded: true, Total: 3}, 100},
 		{"nothing had to leave, but late pods do", maintenance.Progress{Recorded: true, Total: 3, Pending: 1}, 0},
