@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,6 +75,11 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if !known && !next.Done() { // the node may have come between the two looks, and be marked by now
+		if known, err = r.adopt(ctx, nm); err != nil || known {
+			return ctrl.Result{RequeueAfter: retryMin}, err
+		}
+	}
 	r.teller.tell(ctx, nm, next)
 	if next.Done() {
 		r.release(nm.Name)
@@ -87,6 +93,9 @@ func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 	owned := ownerUID(nm) != ""
 	if owned && controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return true, nil
+	}
+	if len(content.IsPathSegmentName(nm.Spec.NodeName)) > 0 {
+		return false, nil // no such name can even be asked for
 	}
 	node := &corev1.Node{}
 	if err := r.live.Get(ctx, client.ObjectKey{Name: nm.Spec.NodeName}, node); err != nil {
@@ -113,11 +122,11 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 	if !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return nil
 	}
-	heir, err := r.acting(ctx, nm.Spec.NodeName)
+	handedOver, err := r.handOver(ctx, nm.Spec.NodeName)
 	if err != nil {
 		return err
 	}
-	if heir == "" {
+	if !handedOver {
 		restored, err := r.engine.Stop(ctx, nm.Spec.NodeName)
 		if err != nil {
 			return err
@@ -134,6 +143,20 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 		return client.IgnoreNotFound(fmt.Errorf("taking the finalizer off NodeMaintenance %q: %w", nm.Name, err))
 	}
 	return nil
+}
+
+// handOver says whether another object acts for node now. It has the finalizer before that is said: it may go
+// before its first pass, and somebody has to give the node back.
+func (r *Reconciler) handOver(ctx context.Context, node string) (bool, error) {
+	name, err := r.acting(ctx, node)
+	if err != nil || name == "" {
+		return false, err
+	}
+	heir := &v1beta1.NodeMaintenance{}
+	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, heir); err != nil {
+		return false, fmt.Errorf("handing node %q over to NodeMaintenance %q: %w", node, name, err)
+	}
+	return r.adopt(ctx, heir)
 }
 
 // release ends the watch that the object of that name has on its node.

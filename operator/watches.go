@@ -4,6 +4,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,14 +22,23 @@ type watches struct {
 
 	mu      sync.Mutex
 	ctx     context.Context // of Start; nil before
-	objects map[string]context.CancelFunc
+	objects map[string]watched
 }
+
+// watched is the node that is watched for an object. The object's name may come back with another.
+type watched struct {
+	node string
+	end  context.CancelFunc
+}
+
+// errNotStarted is for a pass that came before Start: without a watch nothing would bring the next.
+var errNotStarted = errors.New("the watches of nodes have not started yet")
 
 func newWatches(e maintenance.Interface) *watches {
 	return &watches{
 		engine:  e,
 		events:  make(chan event.TypedGenericEvent[*v1beta1.NodeMaintenance]),
-		objects: map[string]context.CancelFunc{},
+		objects: map[string]watched{},
 	}
 }
 
@@ -45,8 +55,15 @@ func (w *watches) Start(ctx context.Context) error {
 func (w *watches) ensure(node, name string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.objects[name] != nil || w.ctx == nil {
+	if w.ctx == nil {
+		return errNotStarted
+	}
+	was, ok := w.objects[name]
+	if ok && was.node == node {
 		return nil
+	}
+	if ok {
+		was.end()
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	wakes, err := w.engine.Watch(ctx, node)
@@ -54,7 +71,7 @@ func (w *watches) ensure(node, name string) error {
 		cancel()
 		return err
 	}
-	w.objects[name] = cancel
+	w.objects[name] = watched{node, cancel}
 	go w.forward(ctx, name, wakes)
 	return nil
 }
@@ -63,8 +80,8 @@ func (w *watches) ensure(node, name string) error {
 func (w *watches) release(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if cancel := w.objects[name]; cancel != nil {
-		cancel()
+	if was, ok := w.objects[name]; ok {
+		was.end()
 		delete(w.objects, name)
 	}
 }

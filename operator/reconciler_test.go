@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/maintenance"
+)
+
+// engine notes what it is asked for and answers that maintenance goes on.
+type engine struct{ started, stopped, watched []string }
+
+func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (maintenance.State, error) {
+	e.started = append(e.started, node)
+	return maintenance.State{Phase: maintenance.Running, Lease: maintenance.LeaseHeld}, nil
+}
+
+func (e *engine) Stop(_ context.Context, node string) (maintenance.Restored, error) {
+	e.stopped = append(e.stopped, node)
+	return maintenance.Restored{}, nil
+}
+
+func (e *engine) Watch(_ context.Context, node string) (<-chan struct{}, error) {
+	e.watched = append(e.watched, node)
+	return make(chan struct{}), nil
+}
+
+// room is a Reconciler with a fake API server, which may be made to answer otherwise, and an engine that only notes.
+type room struct {
+	*Reconciler
+	engine *engine
+	t      *testing.T
+}
+
+func newRoom(t *testing.T, answers interceptor.Funcs, objects ...client.Object) *room {
+	c := fake.NewClientBuilder().WithScheme(webhookScheme(t)).WithStatusSubresource(&v1beta1.NodeMaintenance{}).
+		WithInterceptorFuncs(answers).WithObjects(objects...).Build()
+	e := &engine{}
+	r := &Reconciler{
+		client: c, live: c, engine: e, watches: newWatches(e), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
+		teller: &teller{client: c, recorder: record.NewFakeRecorder(100), clock: clock.RealClock{}},
+	}
+	r.watches.ctx = t.Context()
+	return &room{r, e, t}
+}
+
+func (r *room) reconcile(name string) error {
+	_, err := r.Reconcile(r.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}})
+	return err
+}
+
+func (r *room) read(name string) *v1beta1.NodeMaintenance {
+	nm := &v1beta1.NodeMaintenance{}
+	if client.IgnoreNotFound(r.client.Get(r.t.Context(), client.ObjectKey{Name: name}, nm)) != nil || nm.UID == "" {
+		return nil
+	}
+	return nm
+}
+
+func (r *room) remove(name string) {
+	r.t.Helper()
+	require.NoError(r.t, r.client.Delete(r.t.Context(), r.read(name)))
+}
+
+func anObject(name, node string) *v1beta1.NodeMaintenance {
+	nm := objectFor(name, node)
+	nm.UID = types.UID(name)
+	return nm
+}
+
+func aNode(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node-uid"}}
+}
+
+// A node is handed over to an object that will give it back, also if that one goes before its first pass.
+func TestHandedOverToOneThatGoesToo(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"), anObject("b", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	require.NoError(t, r.reconcile("b"))
+	require.Equal(t, []string{"n1"}, r.engine.started, "the other waits")
+	require.Empty(t, r.read("b").Finalizers)
+
+	r.remove("a")
+	require.NoError(t, r.reconcile("a"))
+	require.Nil(t, r.read("a"))
+	require.Empty(t, r.engine.stopped)
+	r.remove("b")
+	require.NoError(t, r.reconcile("b"))
+
+	require.Nil(t, r.read("b"))
+	require.Equal(t, []string{"n1"}, r.engine.stopped, "somebody must give the node back")
+}
+
+func TestHandedOverToOneThatIsGoneSince(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if err == nil && key.Name == "b" && len(o.GetFinalizers()) == 0 {
+				require.NoError(t, c.Delete(ctx, objectFor("b", "n1")))
+			}
+			return err
+		},
+	}, aNode("n1"), anObject("a", "n1"), anObject("b", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	r.remove("a")
+	require.Error(t, r.reconcile("a"))
+	require.NotNil(t, r.read("a"), "nobody has taken the node over")
+	require.NoError(t, r.reconcile("a"))
+	require.Nil(t, r.read("a"))
+	require.Equal(t, []string{"n1"}, r.engine.stopped)
+}
+
+// A node that appears between two looks, ours and the engine's, is not held for an object that could go without a word.
+func TestNodeAppearsBetweenTwoLooks(t *testing.T) {
+	looks := 0
+	r := newRoom(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, ok := o.(*corev1.Node); ok {
+				if looks++; looks == 1 {
+					return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
+				}
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}, aNode("n1"), anObject("a", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1"}, r.engine.started)
+	require.NotEmpty(t, r.read("a").Finalizers)
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1"}, r.engine.watched)
+	require.Equal(t, v1beta1.MaintenanceRunning, r.read("a").Status.Phase)
+}
+
+func TestNoNodeCanHaveThatName(t *testing.T) {
+	for _, name := range []string{"a/b", "..", "%zz"} {
+		r := newRoom(t, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if key.Name == name { // as a client answers that knows better than to ask
+					return errors.New("invalid resource name")
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		}, anObject("a", name))
+		require.NoError(t, r.reconcile("a"))
+		require.Equal(t, []string{name}, r.engine.started, "the engine says what is wrong with it")
+		require.Empty(t, r.engine.watched)
+	}
+}
+
+// An object may have gone, its finalizer taken off by hand, and come back for another node before anybody looked.
+func TestSameNameForAnotherNode(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), aNode("n2"), anObject("a", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	now := r.read("a")
+	now.Finalizers = nil
+	require.NoError(t, r.client.Update(t.Context(), now))
+	r.remove("a")
+	require.NoError(t, r.client.Create(t.Context(), anObject("a", "n2")))
+	require.NoError(t, r.reconcile("a"))
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1", "n2"}, r.engine.watched)
+}
+
+func TestNothingIsBegunBeforeItCanBeWatched(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	r.watches.ctx = nil
+	require.Error(t, r.reconcile("a"))
+	require.Empty(t, r.engine.started, "nothing would wake it again")
+}
