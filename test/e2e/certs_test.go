@@ -104,7 +104,7 @@ func presented(t *testing.T, port int) *x509.Certificate {
 	if err != nil {
 		return nil
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	return c.ConnectionState().PeerCertificates[0]
 }
 

@@ -97,7 +97,7 @@ func negotiated(t *testing.T, port int) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	return c.ConnectionState().NegotiatedProtocol
 }
 

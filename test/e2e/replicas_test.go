@@ -235,7 +235,7 @@ func (e *env) silence(t *testing.T, namespace, pod string) (<-chan struct{}, fun
 			if err != nil {
 				return
 			}
-			defer c.Close() // not before the end
+			defer func() { _ = c.Close() }() // not before the end
 			asked <- struct{}{}
 		}
 	}()

@@ -76,11 +76,11 @@ func granted(t *testing.T, manifests string) (rights, bound map[string][]string)
 	rights, bound = map[string][]string{}, map[string][]string{}
 	for doc := range strings.SplitSeq(manifests, "\n---\n") {
 		var o struct { // a role or a binding, of the cluster or of a namespace
-			rbacv1.RoleRef `json:"roleRef"`
-			Kind           string
-			Metadata       metav1.ObjectMeta
-			Rules          []rbacv1.PolicyRule
-			Subjects       []rbacv1.Subject
+			To       rbacv1.RoleRef `json:"roleRef"`
+			Kind     string
+			Metadata metav1.ObjectMeta
+			Rules    []rbacv1.PolicyRule
+			Subjects []rbacv1.Subject
 		}
 		require.NoError(t, yaml.Unmarshal([]byte(doc), &o))
 		switch o.Kind {
@@ -91,7 +91,7 @@ func granted(t *testing.T, manifests string) (rights, bound map[string][]string)
 			}
 			slices.Sort(rights[name])
 		case "RoleBinding", "ClusterRoleBinding":
-			name := o.RoleRef.Kind + " " + o.RoleRef.Name
+			name := o.To.Kind + " " + o.To.Name
 			for _, s := range o.Subjects {
 				bound[name] = append(bound[name], s.Kind+" "+s.Namespace+"/"+s.Name)
 			}
