@@ -39,11 +39,16 @@ type Scope[T runtime.Object] struct {
 	Changed func()
 }
 
+// catchUp is how long a watch that goes on after another is not believed yet: what happened in between comes
+// through it, or as a new list, only after it stands.
+const catchUp = time.Second
+
 // Mirror is a live copy of some objects. It is safe for concurrent use.
 type Mirror[T runtime.Object] struct {
 	store   cache.Store
 	synced  cache.DoneChecker
 	open    atomic.Pointer[proxied] // the watch that stands, nil if none
+	tried   atomic.Bool             // there was a watch, or one could not begin where a list ended
 	ended   <-chan struct{}         // closed when the copy is kept no longer
 	changed func()
 
@@ -66,11 +71,14 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = scope.Fields
+			streamsList := o.SendInitialEvents != nil && *o.SendInitialEvents
 			w, err := resource.Watch(ctx, o)
 			if err != nil {
+				if !streamsList { // its list grows old
+					m.tried.Store(true)
+				}
 				return nil, quiet(ctx, err)
 			}
-			streamsList := o.SendInitialEvents != nil && *o.SendInitialEvents
 			return m.track(w, streamsList), nil
 		},
 	}
@@ -158,12 +166,17 @@ func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 }
 
 // track passes the events of w on and notes when it stands and when it ends. A watch that streams
-// its first list stands only once that list is complete.
+// its first list stands only once that list is complete, and one that is not the first a moment later.
 func (m *Mirror[T]) track(w watch.Interface, streamsList bool) watch.Interface {
 	out := make(chan watch.Event)
 	p := &proxied{watch.NewProxyWatcher(out)}
+	caught := make(chan struct{})
+	stands := func() { m.opened(p) }
+	if m.tried.Swap(true) {
+		stands = func() { time.AfterFunc(catchUp, func() { close(caught) }) }
+	}
 	if !streamsList {
-		m.opened(p)
+		stands()
 	}
 	go func() {
 		// In this order: the reflector must see the end only after the copy is known to be old.
@@ -174,6 +187,9 @@ func (m *Mirror[T]) track(w watch.Interface, streamsList bool) watch.Interface {
 			select {
 			case <-p.StopChan():
 				return
+			case <-caught:
+				m.opened(p)
+				caught = nil
 			case e, ok := <-w.ResultChan():
 				if !ok {
 					return
@@ -184,7 +200,7 @@ func (m *Mirror[T]) track(w watch.Interface, streamsList bool) watch.Interface {
 					return
 				}
 				if streamsList && endsFirstList(e) {
-					m.opened(p)
+					stands()
 				}
 			}
 		}

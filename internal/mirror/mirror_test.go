@@ -28,6 +28,9 @@ type mirrored struct {
 	*mirror.Mirror[*corev1.Pod]
 	changes atomic.Int32
 	end     context.CancelFunc
+
+	looks atomic.Bool  // at each change
+	old   atomic.Int32 // changes with which it was live and not empty
 }
 
 // each runs f for each kind of client, in a bubble.
@@ -48,7 +51,7 @@ func each(t *testing.T, f func(t *testing.T, c *mt.Cluster, start func() *mirror
 					ctx, end := context.WithCancel(t.Context())
 					m := &mirrored{end: end}
 					m.Mirror = mirror.Start(ctx, client(c), c.Client().CoreV1().Pods(""), mirror.Scope[*corev1.Pod]{
-						Fields: mirror.OnNode("n1"), Changed: func() { m.changes.Add(1) },
+						Fields: mirror.OnNode("n1"), Changed: m.changed,
 						Strip: func(p *corev1.Pod) { p.Spec.Containers = nil },
 					})
 					all = append(all, m)
@@ -56,6 +59,13 @@ func each(t *testing.T, f func(t *testing.T, c *mt.Cluster, start func() *mirror
 				})
 			})
 		})
+	}
+}
+
+func (m *mirrored) changed() {
+	m.changes.Add(1)
+	if m.looks.Load() && m.Live() && len(m.Items()) > 0 {
+		m.old.Add(1)
 	}
 }
 
@@ -145,6 +155,32 @@ func TestMirrorBreaksAndStandsAgain(t *testing.T) {
 			require.Empty(t, keys(m))
 		}
 	})
+}
+
+// A watch that goes on where the one before broke brings what happened in between only after it stands.
+func TestMirrorIsNotLiveBeforeItHasCaughtUp(t *testing.T) {
+	for name, expire := range map[string]func(*mt.Cluster){"goes on": func(*mt.Cluster) {}, "lists anew": (*mt.Cluster).ExpireHistory} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, c *mt.Cluster, start func() *mirrored) {
+				c.Add(mt.Pod("shop", "web-0", "n1"))
+				m := start()
+				synctest.Wait()
+				require.True(t, m.Live())
+				fault := c.Fail(mt.On("watch", "pods"), nil)
+				c.CloseWatches("pods")
+				synctest.Wait()
+				c.RemovePod("shop", "web-0")
+				expire(c)
+				m.looks.Store(true)
+				fault.Remove()
+				advance(time.Minute)
+				synctest.Wait()
+				require.True(t, m.Live())
+				require.Empty(t, keys(m))
+				require.Zero(t, m.old.Load(), "it was called live with a pod that had gone long since")
+			})
+		})
+	}
 }
 
 func TestMirrorThatCannotBegin(t *testing.T) {
