@@ -59,3 +59,27 @@ func TestChangesWhoActs(t *testing.T) {
 	require.False(t, p.Update(event.UpdateEvent{ObjectOld: known, ObjectNew: known}))
 	require.True(t, p.Delete(event.DeleteEvent{Object: known}))
 }
+
+func TestNotOnlyStatus(t *testing.T) {
+	object := func(edit func(*v1beta1.NodeMaintenance)) *v1beta1.NodeMaintenance {
+		nm := &v1beta1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Generation: 1, Finalizers: []string{v1beta1.Finalizer}}}
+		edit(nm)
+		return nm
+	}
+	for _, row := range []struct {
+		reason string
+		edit   func(*v1beta1.NodeMaintenance)
+		want   bool
+	}{
+		{"our own status", func(nm *v1beta1.NodeMaintenance) { nm.Status.Phase = v1beta1.MaintenanceRunning }, false},
+		{"the spec", func(nm *v1beta1.NodeMaintenance) { nm.Generation = 2 }, true},
+		{"it is going", func(nm *v1beta1.NodeMaintenance) { nm.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)} }, true},
+		{"our finalizer was taken off", func(nm *v1beta1.NodeMaintenance) { nm.Finalizers = []string{"a/b"} }, true},
+		{"another's finalizer came", func(nm *v1beta1.NodeMaintenance) { nm.Finalizers = append(nm.Finalizers, "a/b") }, false},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			was := object(func(*v1beta1.NodeMaintenance) {})
+			require.Equal(t, row.want, notOnlyStatus().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: object(row.edit)}))
+		})
+	}
+}

@@ -86,7 +86,14 @@ func notOnlyStatus() predicate.Predicate {
 	return predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
 		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil }),
+		predicate.Funcs{UpdateFunc: losesFinalizer},
 	)
+}
+
+// losesFinalizer says whether somebody took our finalizer off, as kubectl replace does: an object without it
+// would leave its node behind.
+func losesFinalizer(e event.UpdateEvent) bool {
+	return controllerutil.ContainsFinalizer(e.ObjectOld, v1beta1.Finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, v1beta1.Finalizer)
 }
 
 // changesWhoActs passes what may change which object acts for a node: one that is new, going, gone or failed.
