@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +40,7 @@ type Options struct {
 	// Namespace of the leases; it is created if it is missing. Empty means DefaultNamespace.
 	Namespace string
 	// Duration of a lease, in whole seconds; a third of it passes between renewals. 0 means
-	// DefaultDuration.
+	// DefaultDuration, and so does what no lease can have: less than a second, or more than 68 years.
 	Duration time.Duration
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
@@ -62,7 +63,7 @@ func NewManager(c kubernetes.Interface, holder string, o Options) *Manager {
 	if o.Namespace == "" {
 		o.Namespace = DefaultNamespace
 	}
-	if o.Duration == 0 {
+	if o.Duration < time.Second || o.Duration/time.Second > math.MaxInt32 {
 		o.Duration = DefaultDuration
 	}
 	if o.Clock == nil {

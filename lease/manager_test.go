@@ -417,6 +417,19 @@ func TestReleaseMeets(t *testing.T) {
 	}
 }
 
+func TestDurationThatNoLeaseCanHave(t *testing.T) {
+	for _, d := range []time.Duration{-time.Hour, time.Millisecond, 100 * 365 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c := mt.New(mt.Options{}, mt.Node("n1"))
+			defer c.Close()
+			grant, err := acquire(t, c, lease.NewManager(c.Client(), ours, lease.Options{Duration: d}))
+			require.NoError(t, err)
+			require.Equal(t, third, grant.RenewIn)
+			require.Equal(t, int32(3600), *c.Lease(ns, "node-n1").Spec.LeaseDurationSeconds, "%s", d)
+		})
+	}
+}
+
 func TestOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := mt.New(mt.Options{}, mt.Node("Worker-1"))
