@@ -72,7 +72,8 @@ func (e *Engine) begun(n *corev1.Node, s State) bool {
 func (e *Engine) leaseFailure(ctx context.Context, node string, prior State, next *State) error {
 	e.opts.Drainer.Cancel(node)
 	pause := prior.Updated.Add(LeaseRetry).Sub(e.now())
-	if prior.LeaseErrors > 0 && pause > 0 {
+	ahead := pause > 2*LeaseRetry // whoever wrote that time had another clock: it says nothing
+	if prior.LeaseErrors > 0 && pause > 0 && !ahead {
 		*next = prior
 		next.RetryAfter = pause
 		return nil

@@ -46,3 +46,21 @@ func TestLeaseLostToABusyHolder(t *testing.T) {
 		})
 	}
 }
+
+// The process before this one may have had a clock that was ahead.
+func TestLeaseLostUnderAnotherClock(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		state := s.until(maintenance.State{}, maintenance.Succeeded)
+		s.steal()
+		state = s.start(state)
+		state.Updated = time.Now().Add(time.Hour)
+		began := time.Now()
+		for !state.Done() {
+			state = s.start(state)
+			require.LessOrEqual(t, state.RetryAfter, maintenance.LeaseRetry)
+			advance(maintenance.LeaseRetry)
+		}
+		require.Equal(t, maintenance.LeaseLost, state.Failure)
+		require.Less(t, time.Since(began), time.Minute)
+	})
+}
