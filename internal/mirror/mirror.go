@@ -170,10 +170,10 @@ func (m *Mirror[T]) Get(namespace, name string) (T, bool) {
 func (m *Mirror[T]) track(w watch.Interface, streamsList bool) watch.Interface {
 	out := make(chan watch.Event)
 	p := &proxied{watch.NewProxyWatcher(out)}
-	caught := make(chan struct{})
+	var caught <-chan time.Time
 	stands := func() { m.opened(p) }
 	if m.tried.Swap(true) {
-		stands = func() { time.AfterFunc(catchUp, func() { close(caught) }) }
+		stands = func() { caught = time.After(catchUp) }
 	}
 	if !streamsList {
 		stands()
@@ -189,7 +189,6 @@ func (m *Mirror[T]) track(w watch.Interface, streamsList bool) watch.Interface {
 				return
 			case <-caught:
 				m.opened(p)
-				caught = nil
 			case e, ok := <-w.ResultChan():
 				if !ok {
 					return
