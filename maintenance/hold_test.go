@@ -180,7 +180,7 @@ func TestRecordIsLost(t *testing.T) {
 		state := s.until(maintenance.State{}, maintenance.Succeeded)
 		s.EditNode("n1", lose(""))
 		state.Record = nil // a caller that cannot keep it
-		state = s.start(state)
+		s.start(state)
 		require.NotEmpty(t, s.record(), "our lease and our taint: all of it is ours")
 		require.True(t, s.stop().Uncordoned)
 	})

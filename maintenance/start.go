@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -61,7 +61,7 @@ func checkName(node string) error {
 	if len(node) > validation.DNS1123SubdomainMaxLength {
 		return fmt.Errorf("node name of %d characters is too long: at most %d are allowed", len(node), validation.DNS1123SubdomainMaxLength)
 	}
-	if reasons := path.IsValidPathSegmentName(node); len(reasons) > 0 {
+	if reasons := content.IsPathSegmentName(node); len(reasons) > 0 {
 		return fmt.Errorf("node name %q is invalid: it %s", node, strings.Join(reasons, ", "))
 	}
 	return lease.CheckName(node)

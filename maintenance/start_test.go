@@ -172,7 +172,7 @@ func TestNodeGoesAndComesBack(t *testing.T) {
 		s.Add(mt.Node("n1"))
 		synctest.Wait()
 		clean := looks(s.Node("n1"))
-		state = s.start(state)
+		s.start(state)
 		require.Empty(t, s.Writes(), "another node of that name is left alone")
 		require.Equal(t, clean, looks(s.Node("n1")))
 		require.Equal(t, maintenance.Restored{}, s.stop())
