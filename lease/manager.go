@@ -234,6 +234,16 @@ func (m *Manager) Release(ctx context.Context, node string) error {
 	})
 }
 
+// HeldByAnother says, by a read from the API server, whether somebody else holds the lease of node now.
+func (m *Manager) HeldByAnother(ctx context.Context, node string) (bool, error) {
+	l, err := m.get(ctx, node)
+	if err != nil || l == nil {
+		return false, err
+	}
+	holder := holderOf(l)
+	return holder != "" && holder != m.holder && m.opts.Clock.Now().Before(expiry(l)), nil
+}
+
 // look reads the lease from the copy while a watch keeps one, else from the API server.
 func (m *Manager) look(ctx context.Context, node string) (*coordinationv1.Lease, bool, error) {
 	if c := m.copyOf(node); c != nil && c.Live() {

@@ -83,7 +83,11 @@ func (e *Engine) leaseFailure(ctx context.Context, node string, prior State, nex
 	if next.LeaseErrors <= maxLeaseErrors {
 		return nil
 	}
-	if _, err := e.restore(ctx, node); err != nil {
+	n, err := e.get(ctx, node)
+	if err == nil && n != nil && e.begun(n, prior) {
+		_, err = e.restore(ctx, n)
+	}
+	if err != nil {
 		return fmt.Errorf("giving node %q back: %w", node, err)
 	}
 	if err := e.opts.Lease.Release(ctx, node); err != nil && !apierrors.IsForbidden(err) {

@@ -49,6 +49,7 @@ type Lease interface {
 	Release(ctx context.Context, node string) error
 	Watch(ctx context.Context, node string, changed func())
 	Holder() string
+	HeldByAnother(ctx context.Context, node string) (bool, error)
 }
 
 // Drainer is what Engine needs of a drain; drainer.Drainer is one.

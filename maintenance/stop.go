@@ -26,8 +26,9 @@ type Restored struct {
 }
 
 // Stop ends the maintenance of node: it ends a Start under way and the evictions in flight, undoes what
-// the record on the node says is ours, and releases the lease, if it is ours. Without a record, or with one
-// that names another holder, nothing on the node is changed. It is idempotent. A node that is gone is no
+// the record on the node says is ours, and releases the lease, if it is ours. Without a record, with one that
+// names another holder, or with one that cannot be read while another holds the lease, nothing on the node is
+// changed. It is idempotent. A node that is gone is no
 // error. Errors: those of reading and writing node and lease, or of a hook; call it again.
 func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 	done, err := e.turns.stop(ctx, node)
@@ -39,7 +40,15 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 		return Restored{}, nil // no Start ever touched it
 	}
 	e.opts.Drainer.Cancel(node)
-	restored, err := e.restore(ctx, node)
+	n, err := e.get(ctx, node)
+	if err != nil {
+		return Restored{}, fmt.Errorf("stopping maintenance: %w", err)
+	}
+	theirs, err := e.theirs(ctx, n)
+	if err != nil || theirs {
+		return Restored{}, err
+	}
+	restored, err := e.restore(ctx, n)
 	if err != nil {
 		return restored, fmt.Errorf("stopping maintenance: %w", err)
 	}
@@ -49,12 +58,27 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 	return restored, nil
 }
 
+// theirs says whether what is on n may be somebody else's altogether: its record cannot be read, and another
+// holds its lease.
+func (e *Engine) theirs(ctx context.Context, n *corev1.Node) (bool, error) {
+	if n == nil {
+		return false, nil
+	}
+	if _, err := parseRecord(n); err == nil {
+		return false, nil
+	}
+	return e.opts.Lease.HeldByAnother(ctx, n.Name)
+}
+
 // restore gives the node back as the record says, in two writes: the label, then all the rest and the
 // record itself, so that a crash between them leaves a record to go on with.
-func (e *Engine) restore(ctx context.Context, node string) (Restored, error) {
-	done, err := e.undo(ctx, node)
+func (e *Engine) restore(ctx context.Context, n *corev1.Node) (Restored, error) {
+	if n == nil {
+		return Restored{}, nil
+	}
+	done, err := e.undo(ctx, n)
 	e.mu.Lock()
-	delete(e.holds, node)
+	delete(e.holds, n.Name)
 	e.mu.Unlock()
 	if apierrors.IsNotFound(err) {
 		return Restored{}, nil // it went meanwhile
@@ -62,13 +86,9 @@ func (e *Engine) restore(ctx context.Context, node string) (Restored, error) {
 	return done, err
 }
 
-func (e *Engine) undo(ctx context.Context, node string) (Restored, error) {
-	n, err := e.get(ctx, node)
-	if err != nil || n == nil {
-		return Restored{}, err
-	}
+func (e *Engine) undo(ctx context.Context, n *corev1.Node) (Restored, error) {
 	var done Restored
-	n, err = e.edit(ctx, n, "taking the label off", func(n *corev1.Node) (change, error) {
+	n, err := e.edit(ctx, n, "taking the label off", func(n *corev1.Node) (change, error) {
 		r, err := parseRecord(n)
 		if err != nil || r == nil || r.Holder != e.opts.Lease.Holder() {
 			return change{}, nil //nolint:nilerr // an unreadable record is dealt with below

@@ -48,6 +48,36 @@ func TestStopTouchesNothingOfOthers(t *testing.T) {
 	})
 }
 
+func TestStopWithAnUnreadableRecord(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		holder string        // of the lease; empty for none
+		age    time.Duration // of its last renewal
+		undone bool
+	}{
+		{"the lease is ours", "node-maintenance", 0, true},
+		{"nobody's", "", 0, true},
+		{"another's, run out", "them", 2 * time.Hour, true},
+		{"another's: it may be all his", "them", 0, false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				if tt.holder != "" {
+					s.Add(leaseOf(tt.holder, time.Now().Add(-tt.age)))
+				}
+				s.EditNode("n1", func(n *corev1.Node) {
+					n.Annotations = map[string]string{maintenance.RecordAnnotation: "{{{"}
+					n.Spec.Taints = []corev1.Taint{taint.Drain()}
+				})
+				restored := s.stop()
+				require.Equal(t, tt.undone, restored.Incomplete)
+				require.Equal(t, !tt.undone, taint.Has(s.Node("n1").Spec.Taints, taint.Drain()))
+				require.Equal(t, !tt.undone, s.Node("n1").Annotations[maintenance.RecordAnnotation] != "")
+			})
+		})
+	}
+}
+
 // TestStopDuringStart stops at each write of a Start, and during an eviction.
 func TestStopDuringStart(t *testing.T) {
 	for n := 1; n <= 7; n++ {
