@@ -90,26 +90,7 @@ func podLines(pods []Pod) []string {
 	return lines
 }
 
-func podLine(p Pod) string {
-	p.Reason = strings.Join(strings.Fields(p.Reason), " ") // a server's words may be several lines
-	line := p.Namespace + "/" + p.Name + ": "
-	switch {
-	case p.Reason == "":
-		var budgets []string
-		for _, b := range p.Budgets {
-			budgets = append(budgets, fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy))
-		}
-		return line + strings.Join(budgets, "; ")
-	case len(p.Budgets) > 0:
-		var names []string
-		for _, b := range p.Budgets {
-			names = append(names, p.Namespace+"/"+b.Name)
-		}
-		return line + p.Reason + " (" + strings.Join(names, ", ") + ")"
-	default:
-		return line + p.Reason
-	}
-}
+func podLine(p Pod) string { return p.Namespace + "/" + p.Name + ": " + p.Why() }
 
 // brief cuts words off after shownWords characters.
 func brief(words string) string {

@@ -5,6 +5,7 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -15,10 +16,14 @@ const (
 	retryMax = time.Minute
 )
 
+// ErrGone says that the node whose maintenance had begun does not exist any more.
+var ErrGone = errors.New("the node was deleted during its maintenance")
+
 // Run maintains node until the caller breaks off, ctx ends or the maintenance fails, and yields the state
 // whenever it changed or marks were put back, and the error of each pass that could not be made. It holds the
 // node after Succeeded too: break then to leave the rest to somebody else. It does not call Stop: what was done
-// to the node stays until somebody does, and that ends Run, with ErrStopped.
+// to the node stays until somebody does, and that ends Run, with ErrStopped. If the node is deleted Run ends too,
+// with ErrGone.
 func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -44,6 +49,10 @@ func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 				after = pause
 			} else {
 				pause = 0
+			}
+			if err == nil && next.Gone {
+				yield(next, fmt.Errorf("node %q: %w", node, ErrGone))
+				return
 			}
 			changed := err != nil || len(next.Reheld) > 0 || !same(state, next)
 			state = next

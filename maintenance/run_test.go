@@ -43,6 +43,31 @@ func TestRunBlockedThenFreed(t *testing.T) {
 	}, webPod())
 }
 
+func TestRunEndsWhenTheNodeIsGone(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		after  func(*stage)
+	}{
+		{"deleted", func(*stage) {}},
+		{"another one has its name", func(s *stage) { s.Add(mt.Node("n1")) }},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				s.AddBudget("shop", "web", app, 1)
+				var last error
+				for state, err := range s.Run(t.Context(), "n1") {
+					if last = err; err == nil && len(state.Report.Blocked) > 0 {
+						s.DeleteNode("n1")
+						tt.after(s)
+					}
+				}
+				require.ErrorIs(t, last, maintenance.ErrGone)
+				require.ErrorContains(t, last, `"n1"`)
+			}, webPod())
+		})
+	}
+}
+
 func TestRunBacksOff(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		for _, verb := range []string{"get", "list", "watch"} {

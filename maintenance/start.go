@@ -78,7 +78,7 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next := prior
 	next.Phase = cmp.Or(prior.Phase, Running)
 	next.NodeUID = n.UID
-	next.Reheld, next.Looked = nil, false
+	next.Reheld, next.Looked, next.Gone = nil, false, false
 
 	claim, err := e.claim(ctx, n, &next)
 	if err != nil || !claim.ok {
@@ -121,7 +121,7 @@ func (e *Engine) phase(ctx context.Context, node string, prior, next State, mark
 func (e *Engine) gone(ctx context.Context, node string, prior State) (State, error) {
 	if prior.Progress.Recorded || prior.NodeUID != "" {
 		e.opts.Drainer.Cancel(node)
-		prior.RetryAfter, prior.Reheld, prior.Looked = 0, nil, false
+		prior.RetryAfter, prior.Reheld, prior.Looked, prior.Gone = 0, nil, false, true
 		return prior, nil
 	}
 	notFound := apierrors.NewNotFound(corev1.Resource("nodes"), node)
@@ -152,6 +152,7 @@ func (e *Engine) stamp(prior, next State) State {
 // from now.
 func same(a, b State) bool {
 	a.Reheld, b.Reheld, a.RetryAfter, b.RetryAfter, a.Looked, b.Looked = nil, nil, 0, 0, false, false
+	a.Gone, b.Gone = false, false
 	a.Report, b.Report = kept(a.Report), kept(b.Report)
 	return reflect.DeepEqual(a, b)
 }

@@ -93,6 +93,9 @@ type State struct {
 	// that cannot keep it leaves it nil.
 	Record *Record `json:"record,omitempty"`
 
+	// Gone says that the node whose maintenance had begun does not exist any more, or that another one has its
+	// name: this pass touched nothing, and the rest is what was before.
+	Gone bool `json:"-"`
 	// Looked says that this pass got as far as the pods: Report is its own, not that of the pass before.
 	Looked bool `json:"-"`
 	// Reheld are the marks that this pass put back because somebody had taken them off, as far as they are

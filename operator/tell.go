@@ -22,7 +22,7 @@ func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next mai
 		log.Info("eviction accepted", "pod", p.Namespace+"/"+p.Name)
 	}
 	for _, p := range next.Report.NewlyBlocked {
-		log.Info("pod blocked", "pod", p.Namespace+"/"+p.Name, "budgets", budgetNames(p))
+		log.Info("pod blocked", "pod", p.Namespace+"/"+p.Name, "budgets", p.Why())
 	}
 	if len(next.Report.NewlyBlocked) > 0 {
 		t.recorder.Event(nm, corev1.EventTypeWarning, "PodBlocked", blockedMessage(next.Report.NewlyBlocked))
@@ -63,21 +63,10 @@ const toldPods = 5
 func blockedMessage(pods []maintenance.Pod) string {
 	var lines []string
 	for _, p := range pods[:min(len(pods), toldPods)] {
-		lines = append(lines, fmt.Sprintf("pod %s/%s cannot be evicted now: %s", p.Namespace, p.Name, budgetNames(p)))
+		lines = append(lines, fmt.Sprintf("pod %s/%s cannot be evicted now: %s", p.Namespace, p.Name, p.Why()))
 	}
 	if more := len(pods) - toldPods; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "; ")
-}
-
-func budgetNames(p maintenance.Pod) string {
-	if len(p.Budgets) == 0 {
-		return p.Reason
-	}
-	names := make([]string, 0, len(p.Budgets))
-	for _, b := range p.Budgets {
-		names = append(names, fmt.Sprintf("budget %s/%s needs %d healthy pods and has %d", p.Namespace, b.Name, b.Desired, b.Healthy))
-	}
-	return strings.Join(names, ", ")
 }
