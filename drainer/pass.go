@@ -19,7 +19,8 @@ import (
 // Pass posts the evictions that are due for the pods of node and reports where each of its pods
 // stands. It waits for the answers to its calls, at most AnswerWait, and never for a pod to go. Calls not
 // answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: the
-// pods could not be listed, or ctx ended, and the calls with it.
+// pods could not be listed, or ctx ended, and the calls with it. It does not look at the node itself: one that
+// does not exist has no pods, and nothing to drain.
 func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	pods, err := d.judged(ctx, node)
 	if err != nil {

@@ -49,7 +49,7 @@ type Report struct {
 	Failed []Pod `json:"failed,omitempty"`
 	// Deferred pods must leave too: not posted yet, not answered yet, or asked to wait.
 	Deferred []Pod `json:"deferred,omitempty"`
-	// Staying pods do not leave: mirror pods and those of DaemonSets.
+	// Staying pods do not leave: mirror pods and those of DaemonSets that exist.
 	Staying []Pod `json:"staying,omitempty"`
 
 	// Evicted pods are those whose eviction was accepted since the report before, and NewlyBlocked those

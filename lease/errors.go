@@ -11,6 +11,9 @@ import (
 // ErrNameTooLong says that a node's name is too long for a lease to be named after it.
 var ErrNameTooLong = errors.New("lease name would be too long")
 
+// ErrNoHolder says that a Manager was made without a holder: its leases would be anybody's.
+var ErrNoHolder = errors.New("lease holder is empty: give lease.NewManager the name of who works on the node")
+
 // HeldError says that somebody else holds the lease of a node.
 type HeldError struct {
 	// Node is the node's name.

@@ -99,11 +99,14 @@ type Grant struct {
 }
 
 // Acquire makes the lease of n ours, or keeps it so; it writes only what is owed. Errors: HeldError if
-// somebody else holds it, RefusedError if the API server forbids it, ErrNameTooLong, else what the
-// API server answered.
+// somebody else holds it, RefusedError if the API server forbids it, ErrNameTooLong, ErrNoHolder, else what
+// the API server answered.
 func (m *Manager) Acquire(ctx context.Context, n *corev1.Node) (Grant, error) {
 	if err := CheckName(n.Name); err != nil {
 		return Grant{}, err
+	}
+	if m.holder == "" {
+		return Grant{}, ErrNoHolder
 	}
 	var grant Grant
 	look := m.look

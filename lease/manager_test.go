@@ -472,3 +472,11 @@ func ExampleManager() {
 	// released: true
 	// theirs: true
 }
+
+func TestAcquireWithoutAHolder(t *testing.T) {
+	c := mt.New(mt.Options{}, mt.Node("n1"))
+	defer c.Close()
+	_, err := lease.NewManager(c.Client(), "", lease.Options{}).Acquire(t.Context(), c.Node("n1"))
+	require.ErrorIs(t, err, lease.ErrNoHolder)
+	require.Empty(t, c.Requests())
+}

@@ -16,7 +16,8 @@ import (
 	"github.com/nodemaint/nodemaint/lease"
 )
 
-// DefaultHolder is the lease holder of the medik8s Node Maintenance Operator, and of ours.
+// DefaultHolder is the lease holder of the medik8s Node Maintenance Operator, and of ours. Whoever uses it acts as
+// that operator: it joins a maintenance of the operator's, and its Stop ends it. An embedder has a holder of its own.
 const DefaultHolder = "node-maintenance"
 
 // Times that a maintenance keeps.
@@ -69,7 +70,8 @@ var (
 
 // Options of an Engine; the zero value works.
 type Options struct {
-	// Lease acquires and releases leases; nil means a lease.Manager for DefaultHolder with its defaults.
+	// Lease acquires and releases leases; nil means a lease.Manager for DefaultHolder with its defaults. An embedder
+	// that is not the operator sets one with a holder of its own.
 	Lease Lease
 	// Drainer drains; nil means a drainer.Drainer with its defaults.
 	Drainer Drainer

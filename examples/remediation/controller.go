@@ -74,10 +74,11 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 	}
 	r.keep(n.Name, state)
 	logf.FromContext(ctx).Info("repair", "phase", state.Phase, "percent", state.Progress.Percent(), "error", state.Error)
+	mayBegin := "" // also when it was so before: pods came late, or the lease was lost
 	if state.Phase == maintenance.Succeeded {
-		return ctrl.Result{RequeueAfter: state.RetryAfter}, r.annotate(ctx, n, "true")
+		mayBegin = "true"
 	}
-	return ctrl.Result{RequeueAfter: state.RetryAfter}, nil
+	return ctrl.Result{RequeueAfter: state.RetryAfter}, r.annotate(ctx, n, mayBegin)
 }
 
 // stop gives the node back. What there is to give back stands in the record on the node, so this is right

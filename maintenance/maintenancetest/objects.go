@@ -78,7 +78,8 @@ func OwnedBy(apiVersion, kind, name string) PodOption {
 	}
 }
 
-// OfDaemonSet makes the pod one of a DaemonSet, whether that exists or not.
+// OfDaemonSet makes the pod one of a DaemonSet. Add that too (see DaemonSet): without it the pod is an orphan,
+// which a drain evicts.
 func OfDaemonSet(name string) PodOption { return OwnedBy("apps/v1", "DaemonSet", name) }
 
 // OfReplicaSet makes the pod one of a ReplicaSet.

@@ -3,7 +3,7 @@
 // Command demo shows the main job on a real control plane: a full node is taken out of service under the
 // eyes of budgets, one of which blocks at first, and given back as it was.
 //
-// With KEEP=1 in the environment the cluster and the operator stay up until Ctrl-C.
+// With KEEP=1, or anything else, in the environment the cluster and the operator stay up until Ctrl-C.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Getenv("KEEP") == "1"); err != nil {
+	if err := run(ctx, os.Getenv("KEEP") != ""); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, keep bool) error {
 		return fmt.Errorf("%w (log of the operator: %s)", err, keepLog(operator.Log))
 	}
 	if keep {
-		waitForEnd(ctx, c)
+		waitForEnd(ctx, c, operator.Log)
 	}
 	return nil
 }
@@ -77,11 +77,13 @@ func startOperator(ctx context.Context, c *cluster.Cluster, dir string) (*deploy
 	return p, installed, p.Ready(ctx)
 }
 
-func waitForEnd(ctx context.Context, c *cluster.Cluster) {
+func waitForEnd(ctx context.Context, c *cluster.Cluster, log string) {
 	title("The cluster and the operator stay up until Ctrl-C. In another terminal:")
 	fmt.Printf("  export KUBECONFIG=%s\n  alias kubectl=%s\n", c.Kubeconfig(), c.KubectlPath)
 	fmt.Print("  kubectl get nodes\n  kubectl create -f - <<'END'\n", object("node-2"), "END\n  kubectl get nm -o wide --watch\n")
+	fmt.Printf("The operator runs as a process of this machine; its log is %s\n", log)
 	<-ctx.Done()
+	fmt.Println("Ending the operator and the cluster.")
 }
 
 // keepLog copies the operator's log to where it outlives the demo, and says where.
