@@ -38,6 +38,10 @@ test: unit ## test everything, also on a real control plane (the first run build
 	cd test/cluster && go test -timeout 40m ./...
 	cd test && go test -timeout 40m ./...
 
+.PHONY: bench
+bench: ## compare the drain with its peers (W=W1,W3 picks workloads; minutes each)
+	@cd test && go run ./bench -w $(or $(W),W1,W3)
+
 .PHONY: cluster
 cluster: ## bring a real control plane up, until Ctrl-C
 	@cd test/cluster && go run ./cmd/cluster up

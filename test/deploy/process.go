@@ -162,3 +162,6 @@ func (p *Process) Stop(limit time.Duration) error {
 		return fmt.Errorf("the operator did not end within %s of SIGTERM, log %s", limit, p.Log)
 	}
 }
+
+// Usage returns what an ended process used, as the operating system tells it: a *syscall.Rusage on Unix.
+func (p *Process) Usage() any { <-p.ended; return p.cmd.ProcessState.SysUsage() }
