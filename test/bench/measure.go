@@ -27,7 +27,7 @@ type gauge struct {
 	pods    int
 }
 
-// measure begins to watch the pods of those nodes that no DaemonSet owns and that may leave.
+// measure begins to watch the pods of those nodes that no DaemonSet owns.
 func (s *stage) measure(ctx context.Context, nodes []string) (*gauge, error) {
 	var all corev1.PodList
 	if err := s.List(ctx, &all, client.InNamespace(namespace)); err != nil {
@@ -55,7 +55,7 @@ func (s *stage) measure(ctx context.Context, nodes []string) (*gauge, error) {
 
 func mustLeave(p *corev1.Pod) bool {
 	o := metav1.GetControllerOf(p)
-	return p.Labels["app"] != "never" && (o == nil || o.Kind != "DaemonSet")
+	return o == nil || o.Kind != "DaemonSet"
 }
 
 func (g *gauge) follow(w watch.Interface) {

@@ -40,8 +40,6 @@ type load struct {
 	// perNode pods are on each node, one of each Deployment; up to 10 Deployments have a budget each.
 	perNode    int
 	daemonSets int
-	// blocked nodes carry a pod more, which a budget never lets go.
-	blocked int
 }
 
 // stage is a cluster with a load, ready for one contender.
@@ -95,19 +93,7 @@ func (s *stage) populate(ctx context.Context, l load) error {
 			return err
 		}
 	}
-	for i := range l.blocked {
-		if err := s.Create(ctx, blockedPod(i, s.nodes[i])); err != nil {
-			return err
-		}
-	}
-	if l.blocked > 0 {
-		b := budget("never", intstr.FromInt32(0))
-		b.Spec.MaxUnavailable, b.Spec.MinAvailable = nil, ptr.To(intstr.FromInt(l.blocked))
-		if err := s.Create(ctx, b); err != nil {
-			return err
-		}
-	}
-	if err := s.settle(ctx, names, l.blocked); err != nil {
+	if err := s.settle(ctx, names); err != nil {
 		return err
 	}
 	// Where evicted pods can go; they come last, so that nothing is on them before.
@@ -126,7 +112,7 @@ func (l load) deployments() map[string]int {
 }
 
 // settle waits until every pod is ready and every budget has counted its own.
-func (s *stage) settle(ctx context.Context, replicas map[string]int, blocked int) error {
+func (s *stage) settle(ctx context.Context, replicas map[string]int) error {
 	healthy := func(name string, want int) error {
 		return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
 			var b policyv1.PodDisruptionBudget
@@ -139,10 +125,7 @@ func (s *stage) settle(ctx context.Context, replicas map[string]int, blocked int
 			return fmt.Errorf("waiting for the %d pods of %s: %w", n, name, err)
 		}
 	}
-	if blocked == 0 {
-		return nil
-	}
-	return healthy("never", blocked)
+	return nil
 }
 
 // allowPeers gives the peers their service account, with every right: kubectl asks for more than a drain.
@@ -210,13 +193,6 @@ func budget(name string, maxUnavailable intstr.IntOrString) *policyv1.PodDisrupt
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &maxUnavailable, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
 	}
-}
-
-func blockedPod(i int, node string) *corev1.Pod {
-	t := template("never")
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("never-%d", i), Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec}
-	p.Spec.NodeName = node
-	return p
 }
 
 // withoutWebhook leaves the webhook out: what it costs is not the drain's.
