@@ -44,8 +44,8 @@ func answer(code int, header http.Header, body string) *http.Response {
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(body)), ProtoMajor: 1, ProtoMinor: 1}
 }
 
-// library returns an engine whose requests meet f on their way, under a lease holder of its own.
-func (e *env) library(t *testing.T, f between) *maintenance.Engine {
+// embedded returns an engine whose requests meet f on their way, under a lease holder of its own.
+func (e *env) embedded(t *testing.T, f between) *maintenance.Engine {
 	t.Helper()
 	config := e.Cluster.RESTConfig()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, f} })
@@ -79,7 +79,7 @@ func TestAPodWhoseDaemonSetCannotBeReadIsPendingAndFailed(t *testing.T) {
 	e.pod(t, ns, "lone", node)
 	var mu sync.Mutex
 	broken := true
-	engine := e.library(t, func(r *http.Request) *http.Response {
+	engine := e.embedded(t, func(r *http.Request) *http.Response {
 		mu.Lock()
 		defer mu.Unlock()
 		if broken && strings.Contains(r.URL.Path, "/daemonsets") {
@@ -111,7 +111,7 @@ func TestRetryAfterHoldsUpNobodyElse(t *testing.T) {
 	node, ns := e.node(t), e.namespace(t)
 	e.pod(t, ns, "asked-to-wait", node)
 	e.pod(t, ns, "other", node)
-	engine := e.library(t, func(r *http.Request) *http.Response {
+	engine := e.embedded(t, func(r *http.Request) *http.Response {
 		if strings.HasSuffix(r.URL.Path, "/pods/asked-to-wait/eviction") {
 			return answer(429, http.Header{"Retry-After": {"10"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","message":"come back later","details":{"retryAfterSeconds":10},"code":429}`)
 		}
@@ -139,7 +139,7 @@ func TestAPendingPodThatIsReplacedUnderItsEviction(t *testing.T) {
 	b := e.budget(t, ns, "db", 0, 0)
 	var once sync.Once
 	var replaced *corev1.Pod
-	engine := e.library(t, func(r *http.Request) *http.Response {
+	engine := e.embedded(t, func(r *http.Request) *http.Response {
 		if strings.HasSuffix(r.URL.Path, "/pods/db-0/eviction") {
 			once.Do(func() {
 				require.NoError(t, e.Delete(t.Context(), old, client.GracePeriodSeconds(0)))
