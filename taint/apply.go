@@ -44,26 +44,26 @@ func apply(ctx context.Context, c kubernetes.Interface, node string, change edit
 		if !changed {
 			return nil
 		}
-		patch, err := Patch(n.ResourceVersion, taints)
+		body, err := patch(n.ResourceVersion, taints)
 		if err != nil {
 			return err
 		}
-		if _, err := c.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("patching taints of node %q: %w", node, err)
 		}
 		return nil
 	})
 }
 
-// Patch returns a JSON merge patch that sets spec.taints to taints, valid only for a node that is
+// patch returns a JSON merge patch that sets spec.taints to taints, valid only for a node that is
 // still at resourceVersion: the API server answers 409 Conflict otherwise.
-func Patch(resourceVersion string, taints []corev1.Taint) ([]byte, error) {
-	patch, err := json.Marshal(map[string]any{
+func patch(resourceVersion string, taints []corev1.Taint) ([]byte, error) {
+	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": resourceVersion},
 		"spec":     map[string]any{"taints": taints},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding a patch of taints: %w", err)
 	}
-	return patch, nil
+	return body, nil
 }
