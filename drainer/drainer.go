@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -16,14 +17,17 @@ type Drainer struct {
 	client kubernetes.Interface
 	opts   Options
 	calls  *calls
+	lanes  *lanes
 
 	// Copies that nodes share while they are watched.
-	budgets    *pool[*policyv1.PodDisruptionBudget] // by namespace, while one of its budgets blocks
+	budgets    *pool[*policyv1.PodDisruptionBudget] // by namespace, while pods of it must leave
 	daemonSets *pool[*appsv1.DaemonSet]             // one, of all namespaces
 
 	mu       sync.Mutex
 	memories map[string]*memory // by node
 	views    map[string]*view   // by node, while watched
+
+	budgetSets map[string]string // by namespace, which budgets the copy had last
 }
 
 // New returns a Drainer. It does no I/O; options that make no sense are told by Options.Validate and
@@ -32,10 +36,11 @@ func New(c kubernetes.Interface, o Options) *Drainer {
 	o = o.withDefaults()
 	d := &Drainer{
 		client: c, opts: o, calls: newCalls(o.MaxInFlight),
-		memories: map[string]*memory{}, views: map[string]*view{},
+		memories: map[string]*memory{}, views: map[string]*view{}, budgetSets: map[string]string{},
 	}
-	d.budgets = newPool(d.mirrorBudgets, d.wake)
-	d.daemonSets = newPool(d.mirrorDaemonSets, d.wake)
+	d.lanes = newLanes(d.calls, o.Clock)
+	d.budgets = newPool(d.mirrorBudgets, d.budgetsChanged)
+	d.daemonSets = newPool(d.mirrorDaemonSets, func(_ string, nodes []string) { d.wakeAll(nodes) })
 	return d
 }
 
@@ -50,6 +55,7 @@ func (d *Drainer) Cancel(node string) {
 		return
 	}
 	m.end()
+	d.lanes.withdraw(node, func(types.UID, types.UID) bool { return true })
 	d.calls.drop(node)
 	m.flights.Wait()
 }
@@ -77,5 +83,11 @@ func (d *Drainer) view(node string) *view {
 func (d *Drainer) wake(node string) {
 	if v := d.view(node); v != nil {
 		v.wake()
+	}
+}
+
+func (d *Drainer) wakeAll(nodes []string) {
+	for _, node := range nodes {
+		d.wake(node)
 	}
 }

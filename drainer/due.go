@@ -3,48 +3,57 @@
 package drainer
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// due returns the pods to post an eviction for now: those never asked for, those whose pause is over,
-// and, as far as it allows disruptions, those whose budget has changed since it refused them. It takes
-// them as posted.
-func (m *memory) due(pods []judged, budgets known, now time.Time) []*corev1.Pod {
-	var out []*corev1.Pod
-	post := func(pod *corev1.Pod, a *attempt) {
-		out = append(out, pod)
-		a.posted = ""
-		if selecting, ok := budgets.of(pod); ok {
-			a.posted = versionOf(selecting)
-			m.uses.charge(selecting)
-		}
-	}
-	var early []*corev1.Pod
+// posting is an eviction that is due, with the budget behind which it waits its turn; nil for none.
+type posting struct {
+	pod    *corev1.Pod
+	behind *policyv1.PodDisruptionBudget
+}
+
+// due returns the evictions to be posted now: of pods never asked for, of those whose pause is over, and of
+// those that wait for nothing but a budget, whose lane knows when.
+func (m *memory) due(pods []judged, budgets known, now time.Time) []posting {
+	var out []posting
 	for _, j := range pods {
 		a := m.attempts[j.pod.UID]
-		switch {
-		case j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) || m.heldBack(a, now):
-		case now.Before(a.due):
-			early = append(early, j.pod)
-		default:
-			post(j.pod, a)
+		if j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked(a, now) || m.heldBack(a, now) {
+			continue
+		}
+		selecting, ok := budgets.of(j.pod)
+		behind := a.lane(j.pod, selecting)
+		if !now.Before(a.due) || behind != nil && a.answer.kind == blocked || ok && a.freed(selecting) {
+			out = append(out, posting{j.pod, behind})
 		}
 	}
-	for _, pod := range early { // after those that go anyway: what these take is no longer free
-		a := m.attempts[pod.UID]
-		if selecting, ok := budgets.of(pod); ok && a.freed(selecting, m.uses) {
-			post(pod, a)
-		}
-	}
-	for _, p := range out { // after the loops: one pass may evict several pods of an owner
-		if a := m.attempts[p.UID]; a.late {
+	for _, p := range out { // after the loop: one pass may evict several pods of an owner
+		if a := m.attempts[p.pod.UID]; a.late {
 			m.brake.evicting(a.owner, now)
 		}
 	}
 	return out
+}
+
+// lane returns the budget behind which the pod waits its turn; nil if it need not: no budget selects it,
+// several do, so that none is ever granted, or it is not healthy, so that its budget may let it go whatever
+// its numbers.
+func (a *attempt) lane(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	if len(budgets) != 1 || a.answer.kind != blocked && !healthy(pod) {
+		return nil
+	}
+	return budgets[0]
+}
+
+// healthy says whether a budget counts the pod as healthy.
+func healthy(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (m *memory) braked(a *attempt, now time.Time) bool {
@@ -60,13 +69,13 @@ func (m *memory) heldBack(a *attempt, now time.Time) bool {
 	return a.last && (m.alone.IsZero() || now.Before(m.alone.Add(LastDelay)))
 }
 
-// freed says whether a refused pod may be tried before its pause is over, because the budgets that
-// select it are not those it was posted under. One state of a budget is tried once.
-func (a *attempt) freed(budgets []*policyv1.PodDisruptionBudget, u uses) bool {
+// freed says whether a refused pod may be tried before its pause is over, because other budgets select it than
+// those that refused it.
+func (a *attempt) freed(budgets []*policyv1.PodDisruptionBudget) bool {
 	if a.tangled != "" {
 		return setOf(budgets) != a.tangled
 	}
-	return a.answer.kind == blocked && versionOf(budgets) != a.posted && u.allow(budgets)
+	return a.answer.kind == blocked && len(budgets) == 0
 }
 
 // wait returns how long until the next pod may be posted; 0 if only an event can make one.

@@ -3,56 +3,14 @@
 package drainer
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-func TestDueTakesNoMoreThanIsFree(t *testing.T) {
-	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
-	budget := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "b", ResourceVersion: "2"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
-	}
-	for _, tt := range []struct {
-		reason  string
-		over    int // pods whose pause is over, of four
-		allowed int32
-		want    int
-	}{
-		{"none is free", 0, 0, 0},
-		{"one is free", 0, 1, 1},
-		{"three are free", 0, 3, 3},
-		{"a pod whose pause is over is tried whatever the budget says", 1, 0, 1},
-		{"what it takes is no longer free", 1, 1, 1},
-		{"what is left of it is", 1, 3, 3},
-	} {
-		t.Run(tt.reason, func(t *testing.T) {
-			budget.Status.DisruptionsAllowed = tt.allowed
-			m := newMemory()
-			var pods []judged
-			for i := range 4 {
-				uid := types.UID(fmt.Sprint(i))
-				pods = append(pods, judged{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid}}})
-				a := &attempt{answer: answer{kind: blocked}, posted: "before", due: now.Add(time.Second)}
-				if i >= 4-tt.over { // the last in the list, so that the order proves nothing
-					a.due = now
-				}
-				m.attempts[uid] = a
-			}
-			known := known{"shop": {budget}}
-
-			require.Len(t, m.due(pods, known, now), tt.want)
-			require.Len(t, m.due(pods, nil, now), tt.over, "of a budget that is not known nothing is taken to be free")
-		})
-	}
-}
 
 func TestWait(t *testing.T) {
 	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)

@@ -9,23 +9,26 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/nodemaint/nodemaint/internal/mirror"
 )
 
-// explain finds the budgets behind refused evictions: who blocks which pod, and with which numbers.
-// It reads the budgets of a namespace only while one of its pods is refused, from a copy if the node is
-// watched. A namespace whose budgets cannot be read keeps the API server's words as explanation.
+// explain finds the budgets behind refused evictions: who blocks which pod, and with which numbers. It asks
+// the API server only about answers not explained yet, and only where no copy says it. A namespace whose
+// budgets cannot be read keeps the API server's words as explanation.
 func (d *Drainer) explain(ctx context.Context, node string, m *memory, pods []judged) {
-	asked := m.unexplained(pods)
-	budgets := d.budgetsOf(ctx, node, asked)
-	d.budgets.keep(node, asked)
-
+	budgets := d.knownBudgets(node, pods)
+	for ns, unread := range m.unexplained(pods) {
+		if _, ok := budgets[ns]; ok || !unread {
+			continue
+		}
+		if list, err := d.listBudgets(ctx, ns); err == nil {
+			budgets[ns] = list
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, j := range pods {
 		found, ok := budgets.of(j.pod)
-		if a := m.attempts[j.pod.UID]; ok && a != nil && a.refusedByServer() {
+		if a := m.attempts[j.pod.UID]; ok && a != nil && (a.behind != "" || a.refusedByServer()) {
 			a.explained(found, d.opts.Clock.Now())
 		}
 	}
@@ -59,29 +62,6 @@ func (a *attempt) explained(budgets []*policyv1.PodDisruptionBudget, now time.Ti
 	a.known = true
 }
 
-// budgetsOf reads the budgets of the namespaces, as far as they can be read: from copies if the node is
-// watched, else, where there is an answer that was not explained yet, from the API server.
-func (d *Drainer) budgetsOf(ctx context.Context, node string, asked map[string]bool) known {
-	copies := map[string]*mirror.Mirror[*policyv1.PodDisruptionBudget]{}
-	for ns := range asked { // all of them first: they begin beside each other
-		copies[ns] = d.useBudgets(node, ns)
-	}
-	wait, cancel := context.WithTimeout(ctx, AnswerWait)
-	defer cancel()
-	out := known{}
-	for ns, unread := range asked {
-		c := copies[ns]
-		if c != nil && (c.Live() || unread && c.Wait(wait, AnswerWait)) {
-			out[ns] = c.Items()
-		} else if unread {
-			if list, err := d.listBudgets(ctx, ns); err == nil {
-				out[ns] = list
-			}
-		}
-	}
-	return out
-}
-
 func (d *Drainer) listBudgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
 	list, err := d.client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -94,9 +74,41 @@ func (d *Drainer) listBudgets(ctx context.Context, namespace string) ([]*policyv
 	return out, nil
 }
 
-// knownBudgets returns the budgets of the pods' namespaces as far as copies of them live.
-func (d *Drainer) knownBudgets(pods []judged) known {
+// useBudgets sees to it that the budgets of the namespaces whose pods must leave are copied while node is
+// watched. A copy that has just begun is waited for, for a moment and once.
+func (d *Drainer) useBudgets(ctx context.Context, node string, m *memory, pods []judged) {
+	needs := map[string]bool{}
+	for _, j := range pods {
+		if j.fate == leaves && j.pod.DeletionTimestamp == nil {
+			needs[j.pod.Namespace] = true
+		}
+	}
+	copies := d.copiesOfBudgets(node, needs)
+	wait, cancel := context.WithTimeout(ctx, AnswerWait)
+	defer cancel()
+	for ns, c := range copies {
+		if m.awaits(ns) {
+			c.Wait(wait, AnswerWait)
+		}
+	}
+}
+
+// awaits says whether a copy of the namespace's budgets was not waited for yet.
+func (m *memory) awaits(namespace string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.awaited[namespace]
+	m.awaited[namespace] = true
+	return !was
+}
+
+// knownBudgets returns the budgets of the pods' namespaces as far as copies of them live; none if node is not
+// watched.
+func (d *Drainer) knownBudgets(node string, pods []judged) known {
 	out := known{}
+	if d.view(node) == nil {
+		return out
+	}
 	for _, j := range pods {
 		ns := j.pod.Namespace
 		if _, ok := out[ns]; ok {

@@ -7,18 +7,29 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// launch queues a call for each of the pods and returns a channel that is closed when all are answered.
-// The caller holds m.mu.
-func (d *Drainer) launch(ctx context.Context, node string, m *memory, due []*corev1.Pod) <-chan struct{} {
+// launch queues a call for each of the postings and returns a channel that is closed when all of them are
+// answered, but for those that wait for a budget. The caller holds m.mu.
+func (d *Drainer) launch(ctx context.Context, node string, m *memory, due []posting) <-chan struct{} {
 	answered := make(chan struct{})
 	var open sync.WaitGroup
 	if m.life.Err() == nil {
 		var queue []call
-		for _, pod := range due {
+		for _, p := range due {
 			open.Add(1)
-			queue = append(queue, d.call(ctx, node, m, pod, open.Done))
+			done := sync.OnceFunc(open.Done)
+			if p.behind == nil {
+				queue = append(queue, d.call(ctx, node, m, p.pod, "", func(kind) { done() }))
+				continue
+			}
+			t := &ticket{node: node, pod: p.pod, rests: done}
+			t.call = d.call(ctx, node, m, p.pod, p.behind.UID, func(got kind) {
+				d.lanes.landed(p.behind.UID, t, got)
+				done()
+			})
+			d.lanes.add(p.behind, t)
 		}
 		d.calls.add(node, queue...)
 	}
@@ -30,7 +41,7 @@ func (d *Drainer) launch(ctx context.Context, node string, m *memory, due []*cor
 }
 
 // call prepares the call for one pod, to be made when its turn comes.
-func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.Pod, answered func()) call {
+func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.Pod, behind types.UID, answered func(kind)) call {
 	a := m.attempts[pod.UID]
 	posted := d.opts.Clock.Now()
 	if a.asked.IsZero() {
@@ -38,12 +49,12 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	}
 	look := a.answer.kind == unanswered || a.answer.kind == serverFail
 	asked := a.asked
-	a.flying = true
+	a.flying, a.behind = true, behind
 	m.flights.Add(1)
 	land := func(got answer) {
 		m.landed(pod.UID, got, d.opts.Clock.Now())
 		m.flights.Done()
-		answered()
+		answered(got.kind)
 		d.wake(node)
 	}
 	return call{

@@ -25,12 +25,12 @@ type memory struct {
 	attempts map[types.UID]*attempt
 	parted   []Pod // evicted and gone, not yet reported
 	brake    brake
-	uses     uses
+	awaited  map[string]bool // namespaces whose budgets were waited for
 }
 
 func newMemory() *memory {
 	life, finish := context.WithCancel(context.Background())
-	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}, uses: uses{}}
+	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}, awaited: map[string]bool{}}
 }
 
 // end keeps further calls from beginning and ends those under way.
@@ -56,7 +56,7 @@ type attempt struct {
 	told    bool                            // that it is blocked was reported
 	known   bool                            // the budgets were read since the last answer
 	budgets []*policyv1.PodDisruptionBudget // that select it, as last read
-	posted  string                          // their state when it was posted; empty if it was not known
+	behind  types.UID                       // the budget whose lane its call went through; empty for none
 	tangled string                          // the set of them, several, for which the API server evicts no such pod
 }
 
@@ -64,6 +64,9 @@ type attempt struct {
 func (a *attempt) waits() bool {
 	return !a.flying && a.answer.kind != accepted && a.answer.kind != going && a.answer.kind != gone
 }
+
+// queued says whether the pod waits behind a budget and was not posted yet.
+func (a *attempt) queued() bool { return a.flying && a.behind != "" && a.answer.kind == unasked }
 
 // observe notes which pods are there: new ones are late unless this is the first pass, and those
 // that went are forgotten.

@@ -25,8 +25,12 @@ const (
 	DefaultMaxInFlight = 64
 	// LastDelay is the time from the report that only Options.Last pods are left to their eviction.
 	LastDelay = 2 * time.Second
-	// AnswerWait is how long a pass waits for the answers to its calls; a later answer wakes the node.
+	// AnswerWait is how long a pass waits for the answers to its calls.
 	AnswerWait = time.Second
+	// NewsDelay is how long what only changes a report may wait: the numbers of a budget.
+	NewsDelay = time.Second
+	// WatchedWait is the same for a node that is watched: a later answer wakes it.
+	WatchedWait = 100 * time.Millisecond
 )
 
 // Options of a Drainer. The zero value drains everything kubectl can drain with all of its consents

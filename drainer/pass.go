@@ -12,12 +12,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemaint/nodemaint/internal/mirror"
 )
 
 // Pass posts the evictions that are due for the pods of node and reports where each of its pods
-// stands. It waits for the answers to its calls, at most AnswerWait, and never for a pod to go. Calls not
+// stands. It waits for the answers to its calls, at most AnswerWait, or WatchedWait while node is watched, and
+// never for a pod to go. Pods behind one budget go one after the other, over all nodes that are watched. Calls not
 // answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: the
 // pods could not be listed, or ctx ended, and the calls with it. It does not look at the node itself: one that
 // does not exist has no pods, and nothing to drain.
@@ -29,27 +31,71 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	if ctx.Err() != nil { // a copy is read even so
 		return Report{}, fmt.Errorf("draining node %q: %w", node, context.Cause(ctx))
 	}
-	m, now := d.memory(node), d.opts.Clock.Now()
+	m := d.memory(node)
+	d.useBudgets(ctx, node, m, pods)
+	budgets := d.lanesFor(node, pods)
+	now := d.opts.Clock.Now()
 	m.mu.Lock()
 	m.observe(pods, d.opts.Last, now)
-	due := m.due(pods, d.knownBudgets(pods), now)
+	due := m.due(pods, budgets, now)
 	callCtx, release := outliving(ctx)
 	defer release()
 	answered := d.launch(callCtx, node, m, due)
 	m.mu.Unlock()
+	retry := d.lanes.retry(node)
 
 	select {
 	case <-answered:
-	case <-time.After(AnswerWait):
+	case <-time.After(d.answerWait(node)):
 	case <-ctx.Done():
 		return Report{}, fmt.Errorf("draining node %q: %w", node, context.Cause(ctx))
 	}
 	d.explain(ctx, node, m, pods)
-	report := m.report(pods, d.opts.Clock.Now())
+	report := m.report(pods, d.lanes.blocked, d.opts.Clock.Now())
+	report.RetryAfter = soonest(report.RetryAfter, retry)
 	if !report.Done() && !d.watched(node) { // nothing will wake the caller
 		report.RetryAfter = min(cmp.Or(report.RetryAfter, RetryDelay), RetryDelay)
 	}
 	return report, nil
+}
+
+// lanesFor returns the budgets that the pods of node may wait behind, as far as they are known, and takes out
+// of their lanes the pods that are gone or that another budget selects by now. With means that are stronger
+// than budgets nobody waits for one.
+func (d *Drainer) lanesFor(node string, pods []judged) known {
+	if d.opts.DisableEviction || d.opts.DeleteAfter > 0 {
+		return known{}
+	}
+	budgets := d.knownBudgets(node, pods)
+	here := make(map[types.UID]*corev1.Pod, len(pods))
+	for _, j := range pods {
+		here[j.pod.UID] = j.pod
+	}
+	d.lanes.withdraw(node, func(uid, budget types.UID) bool {
+		pod := here[uid]
+		if pod == nil || pod.DeletionTimestamp != nil {
+			return true
+		}
+		selecting, ok := budgets.of(pod)
+		return ok && (len(selecting) != 1 || selecting[0].UID != budget)
+	})
+	return budgets
+}
+
+// answerWait is how long a pass waits for answers: not long where a later one wakes the caller.
+func (d *Drainer) answerWait(node string) time.Duration {
+	if d.watched(node) {
+		return WatchedWait
+	}
+	return AnswerWait
+}
+
+// soonest returns the shorter of two durations of which 0 is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // Plan reports what a first Pass would find and do, and touches nothing: pods it would evict are
@@ -61,7 +107,7 @@ func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
 	}
 	m, now := newMemory(), d.opts.Clock.Now()
 	m.observe(pods, d.opts.Last, now)
-	report := m.report(pods, now)
+	report := m.report(pods, d.lanes.blocked, now)
 	report.RetryAfter = 0 // nothing was begun
 	return report, nil
 }

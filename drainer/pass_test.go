@@ -91,7 +91,8 @@ func TestManyPods(t *testing.T) {
 			<-s.wakes
 			r = s.settle("n1")
 		}
-		require.Len(t, s.Requests(), 300, "one request a pod")
+		require.Len(t, s.evictions(), 300)
+		require.Len(t, s.Requests(), 302, "one request a pod, and the watch of their budgets")
 		require.Less(t, time.Since(began), 10*time.Second)
 	}, web(300)...)
 }
@@ -102,7 +103,7 @@ func TestSlowCallHoldsUpNobody(t *testing.T) {
 		hold := s.Hold(evictionOfPods.Named("shop", "web-0"))
 		began := time.Now()
 		r := s.pass("n1")
-		require.Equal(t, drainer.AnswerWait, time.Since(began), "a pass waits for answers at most that long")
+		require.Equal(t, drainer.WatchedWait, time.Since(began), "a pass waits for answers at most that long")
 		require.Equal(t, "deferred", where(r)["shop/web-0"])
 		require.Len(t, r.Evicted, 2)
 
@@ -128,7 +129,7 @@ func TestCallTimesOut(t *testing.T) {
 		s.watch("n1")
 		hold := s.Hold(evictionOfPods)
 		s.pass("n1")
-		advance(9 * time.Second)
+		advance(10*time.Second - drainer.WatchedWait)
 		r := s.settle("n1")
 		require.Equal(t, map[string]string{"shop/web-0": "failed"}, where(r))
 		require.Contains(t, r.Failed[0].Reason, "deadline")

@@ -4,6 +4,8 @@ package drainer
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,8 +15,8 @@ import (
 
 // pool shares live copies between nodes: one a key, from its first user to its last.
 type pool[T runtime.Object] struct {
-	start func(ctx context.Context, key string, changed func()) *mirror.Mirror[T]
-	wake  func(node string)
+	start   func(ctx context.Context, key string, changed func()) *mirror.Mirror[T]
+	changed func(key string, users []string)
 
 	mu   sync.Mutex
 	held map[string]*held[T]
@@ -26,8 +28,8 @@ type held[T runtime.Object] struct {
 	users  map[string]bool // nodes
 }
 
-func newPool[T runtime.Object](start func(context.Context, string, func()) *mirror.Mirror[T], wake func(string)) *pool[T] {
-	return &pool[T]{start: start, wake: wake, held: map[string]*held[T]{}}
+func newPool[T runtime.Object](start func(context.Context, string, func()) *mirror.Mirror[T], changed func(key string, users []string)) *pool[T] {
+	return &pool[T]{start: start, changed: changed, held: map[string]*held[T]{}}
 }
 
 // use returns the copy of that key, which lives at least until node leaves it. Of ctx it takes the
@@ -39,7 +41,7 @@ func (p *pool[T]) use(ctx context.Context, key, node string) *mirror.Mirror[T] {
 	if h == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		h = &held[T]{cancel: cancel, users: map[string]bool{}}
-		h.copy = p.start(ctx, key, func() { p.changed(key) })
+		h.copy = p.start(ctx, key, func() { p.changed(key, p.users(key)) })
 		p.held[key] = h
 	}
 	h.users[node] = true
@@ -71,17 +73,13 @@ func (p *pool[T]) keep(node string, needs map[string]bool) {
 	}
 }
 
-// changed wakes the users of a copy.
-func (p *pool[T]) changed(key string) {
+// users returns the nodes that use the copy of that key.
+func (p *pool[T]) users(key string) []string {
 	p.mu.Lock()
-	var users []string
-	if h := p.held[key]; h != nil {
-		for node := range h.users {
-			users = append(users, node)
-		}
+	defer p.mu.Unlock()
+	h := p.held[key]
+	if h == nil {
+		return nil
 	}
-	p.mu.Unlock()
-	for _, node := range users {
-		p.wake(node)
-	}
+	return slices.Collect(maps.Keys(h.users))
 }

@@ -87,8 +87,9 @@ func (r *Report) sort() {
 	}
 }
 
-// report sorts the pods into the lists of a Report and takes the news in them as told.
-func (m *memory) report(pods []judged, now time.Time) Report {
+// report sorts the pods into the lists of a Report and takes the news in them as told. Blocks says whether a
+// budget blocks those that wait behind it.
+func (m *memory) report(pods []judged, blocks func(budget types.UID) bool, now time.Time) Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := Report{Evicted: m.parted}
@@ -104,7 +105,7 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 		case unknown:
 			r.Failed = append(r.Failed, p)
 		case leaves:
-			m.sort(&r, j.pod, now)
+			m.sort(&r, j.pod, blocks, now)
 		}
 	}
 	m.noteAlone(r, now)
@@ -115,7 +116,7 @@ func (m *memory) report(pods []judged, now time.Time) Report {
 
 // sort puts a pod that must leave where it belongs. While a call is under way the last answer stands,
 // so that a pod that is tried again does not seem freed meanwhile.
-func (m *memory) sort(r *Report, pod *corev1.Pod, now time.Time) {
+func (m *memory) sort(r *Report, pod *corev1.Pod, blocks func(budget types.UID) bool, now time.Time) {
 	a := m.attempts[pod.UID]
 	if a == nil {
 		return // a pass that began later found it gone
@@ -141,7 +142,7 @@ func (m *memory) sort(r *Report, pod *corev1.Pod, now time.Time) {
 	case a.answer.kind == ending:
 		p.Reason = a.answer.words
 		r.Leaving = append(r.Leaving, p)
-	case a.answer.kind == blocked || a.tangled != "":
+	case a.answer.kind == blocked, a.tangled != "", a.queued() && (a.told || blocks(a.behind)):
 		p.Reason, p.Budgets = a.reason(), numbers(a.budgets)
 		r.Blocked = append(r.Blocked, p)
 		if !a.told {
@@ -154,8 +155,11 @@ func (m *memory) sort(r *Report, pod *corev1.Pod, now time.Time) {
 		}
 		r.Deferred = append(r.Deferred, p)
 	case a.answer.kind == unasked:
-		if p.Reason = m.brakeReason(a, now); a.last {
+		switch p.Reason = m.brakeReason(a, now); {
+		case a.last:
 			p.Reason = "leaves after all others"
+		case a.queued():
+			p.Reason = "waits for its turn: its budget lets pods go one after the other"
 		}
 		r.Deferred = append(r.Deferred, p)
 	default:

@@ -4,10 +4,15 @@ package drainer
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemaint/nodemaint/internal/mirror"
 )
@@ -17,6 +22,7 @@ type view struct {
 	ctx  context.Context // the Watch's: it bounds calls that outlive their pass
 	pods *mirror.Mirror[*corev1.Pod]
 	wake func()
+	soon atomic.Bool // a wake is on its way
 }
 
 // Watch calls wake whenever a pod of node, the answer to a call made for one, or a budget that blocks
@@ -38,23 +44,70 @@ func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 // step, so that neither a later one loses its copies nor one is kept for nobody.
 func (d *Drainer) unwatch(node string, v *view) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.views[node] == v {
+	current := d.views[node] == v
+	if current {
 		delete(d.views, node)
 		d.daemonSets.keep(node, nil)
 		d.budgets.keep(node, nil)
 	}
+	d.mu.Unlock()
+	if current {
+		d.lanes.withdraw(node, func(types.UID, types.UID) bool { return true })
+	}
 }
 
-// useBudgets returns the copy of a namespace's budgets, for as long as node is watched; nil if it is not.
-func (d *Drainer) useBudgets(node, namespace string) *mirror.Mirror[*policyv1.PodDisruptionBudget] {
+// copiesOfBudgets returns a copy of the budgets of each of the namespaces, for as long as node is watched and
+// needs it; none if it is not watched.
+func (d *Drainer) copiesOfBudgets(node string, namespaces map[string]bool) map[string]*mirror.Mirror[*policyv1.PodDisruptionBudget] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.views[node]
 	if v == nil {
 		return nil
 	}
-	return d.budgets.use(v.ctx, namespace, node)
+	d.budgets.keep(node, namespaces)
+	out := make(map[string]*mirror.Mirror[*policyv1.PodDisruptionBudget], len(namespaces))
+	for ns := range namespaces { // all of them first: they begin beside each other
+		out[ns] = d.budgets.use(v.ctx, ns, node)
+	}
+	return out
+}
+
+// budgetsChanged lets go whom a budget of the namespace allows to, and wakes the nodes that use its copy: at
+// once if other budgets are there, since that changes who waits for which, else in time for the next report.
+func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
+	c := d.budgets.get(namespace)
+	if c == nil {
+		d.wakeAll(nodes)
+		return
+	}
+	d.lanes.see(namespace, c.Get)
+	budgets := c.Items()
+	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	d.mu.Lock()
+	set := setOf(budgets)
+	same := d.budgetSets[namespace] == set
+	d.budgetSets[namespace] = set
+	d.mu.Unlock()
+	if !same {
+		d.wakeAll(nodes)
+		return
+	}
+	for _, node := range nodes {
+		if v := d.view(node); v != nil {
+			v.wakeSoon()
+		}
+	}
+}
+
+// wakeSoon wakes once for all that happens within NewsDelay.
+func (v *view) wakeSoon() {
+	if v.soon.CompareAndSwap(false, true) {
+		time.AfterFunc(NewsDelay, func() {
+			v.soon.Store(false)
+			v.wake()
+		})
+	}
 }
 
 func (d *Drainer) mirrorDaemonSets(ctx context.Context, namespace string, changed func()) *mirror.Mirror[*appsv1.DaemonSet] {
@@ -90,7 +143,7 @@ func stripPod(p *corev1.Pod) {
 		NodeName: p.Spec.NodeName, Volumes: firstEmptyDir(p.Spec.Volumes),
 		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
 	}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, Conditions: readiness(p.Status.Conditions)}
 }
 
 // firstEmptyDir returns the first emptyDir volume: one is all the filters look for.
@@ -98,6 +151,16 @@ func firstEmptyDir(volumes []corev1.Volume) []corev1.Volume {
 	for _, v := range volumes {
 		if v.EmptyDir != nil {
 			return []corev1.Volume{v}
+		}
+	}
+	return nil
+}
+
+// readiness returns the condition that makes a pod healthy to its budget.
+func readiness(conditions []corev1.PodCondition) []corev1.PodCondition {
+	for _, c := range conditions {
+		if c.Type == corev1.PodReady {
+			return []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
 	return nil

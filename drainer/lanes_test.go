@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drainer_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/nodemaint/nodemaint/drainer"
+	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
+)
+
+// spread returns pods of one application on both nodes.
+func spread(each int) []runtime.Object {
+	out := web(each)
+	for i := range each {
+		out = append(out, mt.Pod("shop", fmt.Sprintf("web-%d", each+i), "n2", mt.Labels(app), mt.OfReplicaSet("web")))
+	}
+	return out
+}
+
+// inTurn watches both nodes behind a budget that allows so many disruptions.
+func (s *stage) inTurn(allowed int) {
+	s.watch("n1")
+	s.watch("n2")
+	s.AddBudget("shop", "web", app, 1)
+	s.SetDisruptionsAllowed("shop", "web", allowed)
+	synctest.Wait()
+}
+
+func TestPodsBehindABudgetGoOneAfterTheOther(t *testing.T) {
+	onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.inTurn(6)
+		s.Delay(evictionOfPods, 10*time.Millisecond)
+		most := 0
+		s.OnRequest(func(r mt.Request) error {
+			if r.Subresource == "eviction" {
+				most = max(most, len(s.InFlight(evictionOfPods)))
+			}
+			return nil
+		})
+		s.pass("n1")
+		s.pass("n2")
+		advance(100 * time.Millisecond)
+		require.Len(t, s.evictions(), 6, "as many as it allows, of both nodes, and none that would be refused")
+		require.LessOrEqual(t, most, 1)
+		r := s.pass("n2")
+		require.Empty(t, r.Blocked, "its pods go one by one: that is no block")
+		require.Contains(t, r.Deferred[0].Reason, "waits for its turn")
+
+		advance(drainer.RetryDelay)
+		require.Len(t, s.pass("n2").Blocked, 4, "it has let nobody go for a while")
+		require.Len(t, s.evictions(), 7, "the API server is asked, whatever our copy says")
+		s.pass("n1")
+		require.Len(t, s.evictions(), 7, "once for all that wait")
+	}, spread(5)...)
+}
+
+func TestOneRefusalSpeaksForAllBehindTheBudget(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.inTurn(0)
+		for range 12 {
+			for _, node := range []string{"n1", "n2"} {
+				r := s.settle(node)
+				require.Len(t, r.Blocked, 5)
+				require.Equal(t, "web", r.Blocked[0].Budgets[0].Name)
+				require.LessOrEqual(t, r.RetryAfter, drainer.RetryDelay)
+				require.Positive(t, r.RetryAfter)
+			}
+			advance(5 * time.Second)
+		}
+		require.Len(t, s.evictions(), 12, "not one for each pod")
+		s.ClearRequests()
+		s.SetDisruptionsAllowed("shop", "web", 3)
+		synctest.Wait()
+		require.Len(t, s.evictions(), 3, "at once, and without a pass")
+	}, spread(5)...)
+}
+
+func TestSlowCallHoldsUpItsBudgetForAMoment(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.inTurn(9)
+		hold := s.Hold(evictionOfPods.Named("shop", "web-0"))
+		defer hold.Release()
+		s.pass("n1")
+		s.pass("n2")
+		advance(time.Second)
+		require.Len(t, s.evictions(), 9, "all that the budget allows, the slow one counted")
+		require.Len(t, s.InFlight(evictionOfPods), 1)
+	}, spread(5)...)
+}
+
+func TestUnhealthyPodsWaitForNoBudget(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.inTurn(0)
+		r := s.settle("n1")
+		require.Contains(t, s.evictions(), "shop/sick", "its budget may let it go whatever its numbers")
+		require.Len(t, r.Blocked, 1)
+	}, append(web(1), mt.Pod("shop", "sick", "n1", mt.Labels(app), func(p *corev1.Pod) { p.Status.Conditions = nil }))...)
+}
+
+func TestLaneIsLeft(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		act    func(s *stage)
+		posted []string // after that; in any order
+	}{
+		{"the budget goes", func(s *stage) { s.DeleteBudget("shop", "web") }, []string{"shop/web-0", "shop/web-1"}},
+		{"the budget selects others", func(s *stage) {
+			s.DeleteBudget("shop", "web")
+			s.AddBudget("shop", "web", map[string]string{"app": "other"}, 1)
+		}, []string{"shop/web-0", "shop/web-1"}},
+		{"a pod goes by itself", func(s *stage) { s.RemovePod("shop", "web-1") }, []string{}},
+		{"a pod is deleted by somebody", func(s *stage) { s.DeletePod("shop", "web-1") }, []string{}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.inTurn(0)
+				s.settle("n1")
+				s.ClearRequests()
+				tt.act(s)
+				synctest.Wait()
+				s.settle("n1")
+				require.ElementsMatch(t, tt.posted, s.evictions())
+			}, web(2)...)
+		})
+	}
+	t.Run("its node is given back", func(t *testing.T) {
+		onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+			s.inTurn(0)
+			s.settle("n1")
+			s.settle("n2")
+			s.Cancel("n1")
+			s.ClearRequests()
+			s.SetDisruptionsAllowed("shop", "web", 10)
+			synctest.Wait()
+			require.Len(t, s.evictions(), 5, "the other node's only")
+			require.Len(t, s.PodsOn("n1"), 5)
+		}, spread(5)...)
+	})
+	t.Run("its watch ends", func(t *testing.T) {
+		onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+			end := s.watch("n2")
+			s.inTurn(0)
+			s.settle("n1")
+			s.settle("n2")
+			end() // a later watch took its place
+			s.ends[len(s.ends)-1]()
+			synctest.Wait()
+			s.ClearRequests()
+			s.SetDisruptionsAllowed("shop", "web", 10)
+			synctest.Wait()
+			require.Len(t, s.evictions(), 5, "what it would learn nobody hears")
+		}, spread(5)...)
+	})
+}
+
+func TestNothingWaitsWhereBudgetsDoNotCount(t *testing.T) {
+	for reason, o := range map[string]drainer.Options{
+		"deleted from the start": {DisableEviction: true},
+		"deleted later":          {DeleteAfter: 7 * time.Second},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			onStage(t, mt.Options{}, o, func(t *testing.T, s *stage) {
+				s.inTurn(0)
+				for range 3 {
+					s.settle("n1")
+					advance(5 * time.Second)
+				}
+				require.True(t, s.settle("n1").Done())
+			}, web(3)...)
+		})
+	}
+}
