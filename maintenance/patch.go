@@ -66,11 +66,14 @@ func (e *Engine) edit(ctx context.Context, n *corev1.Node, doing string, decide 
 			return context.Cause(ctx)
 		}
 		if !fresh {
-			var err error
-			name := n.Name
-			if n, err = e.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err != nil {
-				return fmt.Errorf("getting node %q: %w", name, err)
+			now, err := e.client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+			if err != nil {
+				return fmt.Errorf("getting node %q: %w", n.Name, err)
 			}
+			if now.UID != n.UID { // what was decided was for another machine
+				return fmt.Errorf("%s node %q: it was deleted meanwhile, and one of the same name created", doing, n.Name)
+			}
+			n = now
 		}
 		fresh = false
 		c, err := decide(n)
