@@ -141,8 +141,8 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	want := m.want(n)
 	todo := decide(l, want, m.opts.Clock.Now())
 	// That it is another's rests on a live read, and so does that it is ours, the first time: the copy may be
-	// from before a release.
-	if _, known := m.end(n.Name); copied && (!known || todo == wait || todo == take) {
+	// from before a release. If there is one where the copy shows none, creating it fails.
+	if _, known := m.end(n.Name); copied && todo != create && (!known || todo == wait || todo == take) {
 		if l, err = m.get(ctx, n.Name); err != nil {
 			return Grant{}, err
 		}

@@ -39,7 +39,7 @@ func (h holding) complaint() string {
 // hold sees to it that the record is written and every mark in place. It sets the record and the counts
 // of next.
 func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior State, next *State) (holding, error) {
-	if n.copied && !(prior.Progress.Recorded && e.inPlace(n.Node)) {
+	if n.copied && !e.trusts(n.Node, prior) {
 		live, err := e.get(ctx, n.Name) // a copy may lag behind our own writes
 		if err != nil {
 			return holding{}, err
@@ -70,6 +70,16 @@ func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior Stat
 		next.Reheld = e.pace(n.Name).put(lacks, e.now())
 	}
 	return holding{complete: true, unreadable: s.unreadable}, nil
+}
+
+// trusts says whether a copy of the node will do: nothing is owed, or what is owed begins with a write that
+// fails if the copy is old.
+func (e *Engine) trusts(n *corev1.Node, prior State) bool {
+	if prior.Progress.Recorded {
+		return e.inPlace(n)
+	}
+	_, recorded := n.Annotations[RecordAnnotation]
+	return !recorded
 }
 
 // inPlace says whether n carries our record and all marks, so that nothing is owed.
