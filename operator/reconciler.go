@@ -61,14 +61,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // pass makes one pass of the engine and stores what it found.
 func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctrl.Result, error) {
-	known, err := r.adopt(ctx, nm)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if known {
+	if len(content.IsDNS1123Subdomain(nm.Spec.NodeName)) == 0 { // before all else: by the time it is read it may stand
 		if err := r.watches.ensure(nm.Spec.NodeName, nm.Name); err != nil {
 			return ctrl.Result{}, err
 		}
+	}
+	known, err := r.adopt(ctx, nm)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	prior := stateOf(nm)
 	next, err := r.engine.Start(ctx, nm.Spec.NodeName, prior)
@@ -192,7 +192,7 @@ func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, wan
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the status of NodeMaintenance %q: %w", nm.Name, err))
 	}
-	r.pace.wrote(nm.Name, now)
+	r.pace.wrote(nm.Name, nm.Status.Phase, now)
 	r.written.put(before.ResourceVersion, nm)
 	r.teller.tellStored(ctx, before, nm)
 	return ctrl.Result{RequeueAfter: again}, nil
