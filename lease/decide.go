@@ -3,6 +3,7 @@
 package lease
 
 import (
+	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -60,7 +61,9 @@ func written(l, want *coordinationv1.Lease, a action, now time.Time) *coordinati
 	out.Spec.RenewTime = &stamp
 	if a == take {
 		out.Spec.AcquireTime = &stamp
-		out.Spec.LeaseTransitions = ptr.To(ptr.Deref(l.Spec.LeaseTransitions, 0) + 1)
+		if n := ptr.Deref(l.Spec.LeaseTransitions, 0); n < math.MaxInt32 { // one more would be a lease that no API server takes
+			out.Spec.LeaseTransitions = ptr.To(n + 1)
+		}
 	}
 	return out
 }
