@@ -31,7 +31,7 @@ type etcdAnswer struct {
 
 func (a etcdAnswer) Allowed(context.Context, *corev1.Node) (bool, error) { return a.allowed, a.err }
 
-func webhookScheme(t *testing.T) *runtime.Scheme {
+func webhookScheme(t testing.TB) *runtime.Scheme {
 	s := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(s))
 	require.NoError(t, v1beta1.AddToScheme(s))
