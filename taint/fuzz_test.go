@@ -24,7 +24,7 @@ func FuzzTaints(f *testing.F) {
 		strings.Repeat("a|b|NoSchedule\n", 1000) + ours, "=:|=:|:=", "\xff|\xff|\xff",
 	} {
 		f.Add(have, ours)
-		f.Add(have, have)
+		f.Add(ours, have)
 	}
 	f.Fuzz(func(t *testing.T, haveText, namedText string) {
 		have, named := listOf(haveText), listOf(namedText)
@@ -36,12 +36,11 @@ func FuzzTaints(f *testing.F) {
 		require.Equal(t, before, have, "the input is left alone")
 		require.True(t, slices.Equal(before, with[:len(have)]), "what was there keeps value, time and place")
 		for _, x := range with[len(have):] {
-			require.Contains(t, named, x, "what was not named was added")
-			require.False(t, taint.Has(have, x), "a second taint of one key and effect")
+			if !slices.Contains(named, x) || taint.Has(have, x) { // require is slow on lists of thousands
+				require.Fail(t, "it was not named, or is the second of its key and effect", "%+v", x)
+			}
 		}
-		for _, x := range named {
-			require.True(t, taint.Has(with, x))
-		}
+		require.False(t, slices.ContainsFunc(named, func(x corev1.Taint) bool { return !taint.Has(with, x) }))
 		require.Equal(t, len(with) != len(have), added)
 		_, again := taint.With(with, named...)
 		require.False(t, again, "a second time changes nothing")
