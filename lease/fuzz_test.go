@@ -65,7 +65,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		out := written(l, want, todo, now)
 		require.Equal(t, before, l, "the lease that was read is left alone")
-		require.Equal(t, before.ObjectMeta.ResourceVersion, out.ResourceVersion, "a write is under lock")
+		require.Equal(t, before.ResourceVersion, out.ResourceVersion, "a write is under lock")
 		require.Equal(t, before.Labels, out.Labels, "what is not ours to write is kept")
 		require.Equal(t, keep, decide(out, want, now), "one write is enough")
 		require.GreaterOrEqual(t, ptr.Deref(out.Spec.LeaseTransitions, 0), int32(0), "the API server refuses such a lease")
