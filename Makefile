@@ -39,8 +39,8 @@ test: unit ## test everything, also on a real control plane (the first run build
 	cd test && go test -timeout 40m ./...
 
 .PHONY: bench
-bench: ## compare the drain with its peers (W=W1,W3 picks workloads; minutes each)
-	@cd test && go run ./bench -w $(or $(W),W1,W3)
+bench: ## measure the operator beside its peers, into docs/benchmarks.md (half an hour; W=W1,W3 picks workloads)
+	@cd test && go run ./bench -w "$(W)"
 
 .PHONY: cluster
 cluster: ## bring a real control plane up, until Ctrl-C

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,7 +33,9 @@ type contender struct {
 
 // running is a contender at work.
 type running interface {
-	// end ends the contender, if it has not ended by itself, and returns what it used.
+	// wait waits until the contender says that all nodes are drained.
+	wait(ctx context.Context) error
+	// end ends the contender, done or not, and returns what it used.
 	end() (usage, error)
 }
 
@@ -42,21 +45,35 @@ type usage struct {
 	cpu  time.Duration
 }
 
+// Names of the contenders in tables. Those of both limits begin alike.
+const (
+	nameOurs    = "nodemaint"
+	nameKubectl = "kubectl drain"
+	nameLoop    = "library loop"
+	limitPrefix = "limit, "
+)
+
+// contenders returns all; program is the operator's.
+func contenders(program string) []contender {
+	return []contender{ours(program), kubectl(), libraryLoop(), limit64(), limitPerBudget()}
+}
+
 func ours(program string) contender {
 	return contender{
-		name: "nodemaint", user: deploy.User,
-		prepare: func(ctx context.Context, s *stage) (err error) {
-			s.operator, err = s.startOperator(ctx, program)
-			return err
-		},
+		name: nameOurs, user: deploy.User,
+		prepare: func(ctx context.Context, s *stage) error { return s.startOperator(ctx, program) },
 		begin: func(ctx context.Context, s *stage, nodes []string) (running, error) {
-			return operatorRun{s.operator}, s.createAll(ctx, nodes)
+			all, stop, err := s.successes(ctx, nodes)
+			if err != nil {
+				return nil, err
+			}
+			return operatorRun{all, stop, s.operator}, s.createAll(ctx, nodes)
 		},
 	}
 }
 
 func kubectl() contender {
-	return contender{name: "kubectl drain", user: peerUser, begin: func(ctx context.Context, s *stage, nodes []string) (running, error) {
+	return contender{name: nameKubectl, user: peerUser, begin: func(ctx context.Context, s *stage, nodes []string) (running, error) {
 		return s.commands(ctx, nodes, func(config, node string) []string {
 			return []string{s.Cluster.KubectlPath, "drain", node, "--kubeconfig", config, "--ignore-daemonsets", "--delete-emptydir-data", "--force"}
 		})
@@ -64,15 +81,15 @@ func kubectl() contender {
 }
 
 func libraryLoop() contender {
-	return contender{name: "library loop", user: peerUser, begin: peerCommand("loop")}
+	return contender{name: nameLoop, user: peerUser, begin: peerCommand("loop")}
 }
 
 func limit64() contender {
-	return contender{name: "limit, 64 in flight", user: peerUser, begin: peerCommand("limit", "--in-flight=64")}
+	return contender{name: limitPrefix + "64 in flight", user: peerUser, begin: peerCommand("limit", "--in-flight=64")}
 }
 
 func limitPerBudget() contender {
-	return contender{name: "limit, 1 a budget", user: peerUser, begin: peerCommand("limit", "--per-budget")}
+	return contender{name: limitPrefix + "1 a budget", user: peerUser, begin: peerCommand("limit", "--per-budget")}
 }
 
 // peerCommand runs this program as a peer, in a process of its own.
@@ -89,12 +106,13 @@ func peerCommand(args ...string) func(context.Context, *stage, []string) (runnin
 }
 
 // startOperator runs the operator and waits until it is ready.
-func (s *stage) startOperator(ctx context.Context, program string) (*deploy.Process, error) {
-	p, err := s.Run(ctx, deploy.RunOptions{Program: program, Log: s.log("operator"), Flags: []string{"--enable-webhooks=false"}})
+func (s *stage) startOperator(ctx context.Context, program string) error {
+	var err error
+	s.operator, err = s.Run(ctx, deploy.RunOptions{Program: program, Log: s.log("operator"), Flags: []string{"--enable-webhooks=false"}})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.Ready(ctx)
+	return s.operator.Ready(ctx)
 }
 
 // createAll creates a NodeMaintenance for each node, all at once.
@@ -112,9 +130,15 @@ func (s *stage) createAll(ctx context.Context, nodes []string) error {
 	return err
 }
 
-type operatorRun struct{ p *deploy.Process }
+// operatorRun is the operator at work; it is done when it has stored that every node is.
+type operatorRun struct {
+	*arrivals
+	stop func()
+	p    *deploy.Process
+}
 
 func (r operatorRun) end() (usage, error) {
+	r.stop()
 	err := r.p.Stop(10 * time.Second)
 	return usageOf(r.p.Usage()), err
 }
@@ -125,64 +149,79 @@ func (s *stage) commands(ctx context.Context, each []string, command func(config
 	if err != nil {
 		return nil, err
 	}
-	r := &commandRun{}
 	log, err := os.OpenFile(s.log("peer"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
+	r := &commandRun{ended: make(chan error, len(each))}
 	for _, arg := range each {
 		argv := command(config, arg)
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.Env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}
 		if err := cmd.Start(); err != nil {
-			return nil, errors.Join(err, r.kill())
+			_, endErr := r.end()
+			return nil, errors.Join(err, endErr)
 		}
 		r.cmds = append(r.cmds, cmd)
+		r.all.Go(func() { r.ended <- r.await(cmd, log.Name()) })
 	}
 	return r, nil
 }
 
-type commandRun struct{ cmds []*exec.Cmd }
+// commandRun is the processes of a peer, which end by themselves when they are done.
+type commandRun struct {
+	cmds  []*exec.Cmd
+	all   sync.WaitGroup
+	ended chan error // one for each process
+	over  atomic.Bool
+}
 
-func (r *commandRun) kill() error {
+// await waits for the end of a process. That it was killed is no error.
+func (r *commandRun) await(c *exec.Cmd, log string) error {
+	if err := c.Wait(); err != nil && !r.over.Load() {
+		return fmt.Errorf("%s: %w; the end of its log: %s", strings.Join(c.Args[:2], " "), err, tail(log))
+	}
+	return nil
+}
+
+func (r *commandRun) wait(ctx context.Context) error {
+	for range r.cmds {
+		select {
+		case err := <-r.ended:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (r *commandRun) end() (usage, error) {
+	r.over.Store(true)
 	for _, c := range r.cmds {
 		_ = c.Process.Kill() // it may have ended
-		_ = c.Wait()
 	}
-	return nil
-}
-
-// end waits for the processes: a peer ends by itself when its nodes are drained.
-func (r *commandRun) end() (usage, error) {
-	var mu sync.Mutex
+	r.all.Wait()
 	var total usage
-	var errs error
-	var all sync.WaitGroup
 	for _, c := range r.cmds {
-		all.Go(func() {
-			err := waitFor(c, time.Minute)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = errors.Join(errs, err)
-			u := usageOf(c.ProcessState.SysUsage())
-			total.peak += u.peak
-			total.cpu += u.cpu
-		})
+		u := usageOf(c.ProcessState.SysUsage())
+		total.peak += u.peak
+		total.cpu += u.cpu
 	}
-	all.Wait()
-	return total, errs
+	return total, nil
 }
 
-// waitFor waits for the end of a process, which it brings about when the limit is over.
-func waitFor(c *exec.Cmd, limit time.Duration) error {
-	timer := time.AfterFunc(limit, func() { _ = c.Process.Signal(syscall.SIGKILL) })
-	defer timer.Stop()
-	if err := c.Wait(); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(c.Args[:2], " "), err)
+// tail returns the end of a log.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
 	}
-	return nil
+	return string(text[max(0, len(text)-500):])
 }
 
 func usageOf(sys any) usage {
@@ -193,7 +232,7 @@ func usageOf(sys any) usage {
 	return usage{peak: ru.Maxrss * 1024, cpu: time.Duration(ru.Utime.Nano() + ru.Stime.Nano())}
 }
 
-// requests returns how many requests the user has made since then, by what they were for.
+// requests returns what the user has asked for since then.
 func (s *stage) requests(user string, since time.Time) ([]cluster.AuditEvent, error) {
 	return s.Cluster.ReadAudit(cluster.AuditFilter{User: user, Since: since})
 }

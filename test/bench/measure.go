@@ -4,27 +4,27 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"sync"
-	"time"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
 )
 
-// gauge watches the pods that are to leave and notes when each node is rid of them: the same measure for
-// every contender.
+// gauge notes when each node is rid of the pods that must leave it: the same measure for every contender.
 type gauge struct {
+	*arrivals
 	stop func()
-
-	mu      sync.Mutex
-	left    map[string]map[types.UID]bool // by node
-	empty   map[string]time.Time          // when a node was rid of its pods
-	changed chan struct{}
-	pods    int
+	pods int
+	gone atomic.Int64
 }
 
 // measure begins to watch the pods of those nodes that no DaemonSet owns.
@@ -33,76 +33,77 @@ func (s *stage) measure(ctx context.Context, nodes []string) (*gauge, error) {
 	if err := s.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
-	g := &gauge{left: map[string]map[types.UID]bool{}, empty: map[string]time.Time{}, changed: make(chan struct{}, 1)}
+	left := map[string]map[types.UID]bool{}
+	g := &gauge{}
 	for i := range all.Items {
 		p := &all.Items[i]
 		if slices.Contains(nodes, p.Spec.NodeName) && mustLeave(p) {
-			if g.left[p.Spec.NodeName] == nil {
-				g.left[p.Spec.NodeName] = map[types.UID]bool{}
+			if left[p.Spec.NodeName] == nil {
+				left[p.Spec.NodeName] = map[types.UID]bool{}
 			}
-			g.left[p.Spec.NodeName][p.UID] = true
+			left[p.Spec.NodeName][p.UID] = true
 			g.pods++
 		}
 	}
-	w, err := s.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: all.ResourceVersion}})
-	if err != nil {
-		return nil, err
+	if len(left) != len(nodes) {
+		return nil, fmt.Errorf("only %d of %d nodes have pods", len(left), len(nodes))
 	}
-	g.stop = w.Stop
-	go g.follow(w)
-	return g, nil
+	g.arrivals = newArrivals(len(nodes), s.counting("nodes"))
+	var err error
+	g.stop, err = s.follow(ctx, &corev1.PodList{}, all.ResourceVersion, g.arrivals, func(e watch.Event) {
+		p, ok := e.Object.(*corev1.Pod)
+		if !ok || e.Type != watch.Deleted || !left[p.Spec.NodeName][p.UID] {
+			return
+		}
+		g.gone.Add(1)
+		if delete(left[p.Spec.NodeName], p.UID); len(left[p.Spec.NodeName]) == 0 {
+			g.mark(p.Spec.NodeName)
+		}
+	})
+	return g, err
 }
+
+// left returns how many pods are still there.
+func (g *gauge) left() int { return g.pods - int(g.gone.Load()) }
 
 func mustLeave(p *corev1.Pod) bool {
 	o := metav1.GetControllerOf(p)
 	return o == nil || o.Kind != "DaemonSet"
 }
 
-func (g *gauge) follow(w watch.Interface) {
-	for e := range w.ResultChan() {
-		p, ok := e.Object.(*corev1.Pod)
-		if !ok || e.Type != watch.Deleted {
-			continue
-		}
-		g.mu.Lock()
-		if left := g.left[p.Spec.NodeName]; left[p.UID] {
-			if delete(left, p.UID); len(left) == 0 {
-				g.empty[p.Spec.NodeName] = time.Now()
-			}
-		}
-		g.mu.Unlock()
-		select {
-		case g.changed <- struct{}{}:
-		default:
-		}
+// successes notes when `Succeeded` is stored for each node.
+func (s *stage) successes(ctx context.Context, nodes []string) (*arrivals, func(), error) {
+	var all v1beta1.NodeMaintenanceList
+	if err := s.List(ctx, &all); err != nil {
+		return nil, nil, err
 	}
+	a := newArrivals(len(nodes), func(int, int) {})
+	stop, err := s.follow(ctx, &v1beta1.NodeMaintenanceList{}, all.ResourceVersion, a, func(e watch.Event) {
+		nm, ok := e.Object.(*v1beta1.NodeMaintenance)
+		if ok && nm.Status.Phase == v1beta1.MaintenanceSucceeded && slices.Contains(nodes, nm.Spec.NodeName) {
+			a.mark(nm.Spec.NodeName)
+		}
+	})
+	return a, stop, err
 }
 
-// wait waits until the nodes are rid of their pods.
-func (g *gauge) wait(ctx context.Context) error {
-	for {
-		g.mu.Lock()
-		done := len(g.empty) == len(g.left)
-		g.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-g.changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// follow watches a list from a version on, across broken connections. A watch that cannot go on is told to a.
+func (s *stage) follow(ctx context.Context, list client.ObjectList, from string, a *arrivals, see func(watch.Event)) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return s.Watch(ctx, list, &client.ListOptions{Raw: &o})
+		},
+	})
+	if err != nil {
+		cancel()
+		return nil, err
 	}
-}
-
-// times returns how long after began each node was rid of its pods, sorted.
-func (g *gauge) times(began time.Time) []time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var out []time.Duration
-	for _, t := range g.empty {
-		out = append(out, t.Sub(began))
-	}
-	slices.Sort(out)
-	return out
+	go func() {
+		for e := range w.ResultChan() {
+			see(e)
+		}
+		a.lose(errWatchEnded)
+	}()
+	return cancel, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,9 @@ import (
 
 // requeue is how long the library loop waits before it comes back to a node that it could not drain.
 const requeue = 5 * time.Second
+
+// drainedLine begins the line that the library loop writes when it has drained a node; the node and the time follow.
+const drainedLine = "drained"
 
 // runLoop drains the nodes as an operator does that calls kubectl's library from one worker: cordon, then
 // drain.RunNodeDrain with a time-out of 30 s; a node that fails goes to the end of the queue and waits 5 s.
@@ -49,8 +53,11 @@ func runLoop(ctx context.Context, kubeconfig string, nodes []string) error {
 			return err
 		}
 		if err := drainByLibrary(ctx, c, next.node); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", next.node, err)
 			queue = append(queue, entry{next.node, time.Now().Add(requeue)})
+			continue
 		}
+		fmt.Println(drainedLine, next.node, time.Now().Format(time.RFC3339Nano))
 	}
 	return nil
 }

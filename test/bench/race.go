@@ -4,74 +4,105 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"strings"
 	"time"
+
+	"github.com/nodemaint/nodemaint/test/bench/report"
 )
 
-// result is what one contender did with one load.
-type result struct {
-	name                string
-	pods, nodes         int
-	wall, first, median time.Duration // until the last, the first and half of the nodes are rid of their pods
-	requests            int
-	kinds               map[string]int // requests by verb, resource and answer
-	used                usage
+// patience is how long a contender may take. One that is not done by then is ended, and the table says so.
+const patience = 4 * time.Minute
+
+// race lets every contender drain the same load, each on a cluster of its own.
+type race struct {
+	load    load
+	targets func(field) []report.Target
 }
 
-func (r result) perPod() float64 { return float64(r.requests) / float64(max(r.pods, 1)) }
+func (r race) steps() int { return len(contenders("")) }
 
-// race lets one contender drain a load, on a cluster of its own.
-func race(ctx context.Context, l load, c contender) (result, error) {
-	dir, err := os.MkdirTemp("", "nodemaint-bench-")
+func (r race) measure(ctx context.Context, b *bench) (report.Section, error) {
+	var f field
+	for _, c := range contenders(b.program) {
+		if !strings.Contains(c.name, b.only) {
+			continue
+		}
+		b.tell.step(c.name)
+		one, err := r.one(ctx, b, c)
+		if err != nil {
+			return report.Section{}, fmt.Errorf("%s: %w", c.name, err)
+		}
+		f = append(f, one)
+		if b.requests {
+			defer fmt.Print(one.byKind())
+		}
+	}
+	s := report.Section{How: r.how(), Columns: raceColumns(), Rows: f.rows(), Bars: f.bars()}
+	if b.only == "" {
+		s.Targets = r.targets(f)
+	}
+	return s, nil
+}
+
+func (r race) how() string {
+	return fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
+		"each that lets half of their pods go; a pod that has left gets a successor on one of %d other nodes. "+
+		"`first`, `median` and `last` are times from the start until a node is rid of its pods, `wall` until the contender "+
+		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %s is ended.",
+		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), patience)
+}
+
+// one lets one contender drain the load.
+func (r race) one(ctx context.Context, b *bench, c contender) (result, error) {
+	s, err := b.setUp(ctx)
 	if err != nil {
 		return result{}, err
 	}
-	defer os.RemoveAll(dir)
-	s, err := setUp(ctx, l, dir)
-	if err != nil {
+	defer s.close()
+	if err := s.populate(ctx, r.load); err != nil {
 		return result{}, err
 	}
-	defer s.Cluster.Stop()
-	r, err := s.run(ctx, l, c)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", c.name, err)
-	}
-	return r, nil
+	return s.drain(ctx, c, s.nodes, s.nodes)
 }
 
-func (s *stage) run(ctx context.Context, l load, c contender) (result, error) {
-	g, err := s.measure(ctx, s.nodes)
+// drain lets the contender drain nodes, until those that are watched are rid of their pods and, if these are all,
+// the contender is done.
+func (s *stage) drain(ctx context.Context, c contender, nodes, watched []string) (result, error) {
+	g, err := s.measure(ctx, watched)
 	if err != nil {
 		return result{}, err
 	}
 	defer g.stop()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
 	if c.prepare != nil {
 		if err := c.prepare(ctx, s); err != nil {
 			return result{}, err
 		}
 	}
 	began := time.Now()
-	at, err := c.begin(ctx, s, s.nodes)
+	at, err := c.begin(ctx, s, nodes)
 	if err != nil {
 		return result{}, err
 	}
-	if err := g.wait(ctx); err != nil {
-		return result{}, err
+	r := result{name: c.name, pods: g.pods, nodes: len(watched)}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = g.wait(limited)
+	if err == nil && len(watched) == len(nodes) {
+		err = at.wait(limited)
 	}
-	r := result{name: c.name, pods: g.pods, nodes: l.nodes}
-	times := g.times(began)
-	r.first, r.median, r.wall = times[0], times[len(times)/2], times[len(times)-1]
-	if r.used, err = at.end(); err != nil {
+	r.wall = time.Since(began)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		r.cut, r.left, err = true, g.left(), nil
+	}
+	r.times = g.times(began)
+	used, endErr := at.end()
+	r.used = used
+	if err := errors.Join(err, endErr); err != nil {
 		return r, err
 	}
 	events, err := s.requests(c.user, began)
-	r.requests = len(events)
-	r.kinds = map[string]int{}
-	for _, e := range events {
-		r.kinds[fmt.Sprintf("%s %s/%s %d", e.Verb, e.Resource, e.Subresource, e.Code)]++
-	}
+	r.requests = events
 	return r, err
 }

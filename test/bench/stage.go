@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -42,27 +43,36 @@ type load struct {
 	daemonSets int
 }
 
-// stage is a cluster with a load, ready for one contender.
+// spare is how many nodes there are for the pods that have left.
+func (l load) spare() int { return max(2, l.nodes/2) }
+
+// stage is a cluster with the operator's objects, on which a contender can be measured.
 type stage struct {
 	*deploy.Installation
 	client.WithWatch
 	nodes    []string // to be drained
 	dir      string
+	tell     *progress
 	operator *deploy.Process // once it runs
 }
 
-// setUp brings a cluster up with the load on it.
-func setUp(ctx context.Context, l load, dir string) (*stage, error) {
-	c, err := cluster.Start(ctx, cluster.Options{})
+// setUp brings a cluster up, with nothing on it but the operator's objects and the rights of the peers.
+func (b *bench) setUp(ctx context.Context) (*stage, error) {
+	b.tell.say("bringing a cluster up")
+	dir, err := os.MkdirTemp(b.dir, "stage-")
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir}
+	c, err := cluster.Start(ctx, cluster.Options{Binaries: b.binaries})
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{dir: dir, tell: b.tell}
 	if s.Installation, err = deploy.Install(ctx, c, deploy.Options{Edit: withoutWebhook}); err == nil {
 		s.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: scheme()})
 	}
 	if err == nil {
-		err = s.populate(ctx, l)
+		err = s.allowPeers(ctx)
 	}
 	if err != nil {
 		_ = c.Stop()
@@ -71,12 +81,24 @@ func setUp(ctx context.Context, l load, dir string) (*stage, error) {
 	return s, nil
 }
 
+// close ends what still runs.
+func (s *stage) close() {
+	if s.operator != nil {
+		s.operator.Kill()
+	}
+	_ = s.Cluster.Stop()
+}
+
+// counting tells how many of the things there are have come about.
+func (s *stage) counting(things string) func(have, want int) {
+	return func(have, want int) { s.tell.count(have, want, things) }
+}
+
+// populate adds the nodes to be drained with their pods, and those where the pods can go.
 func (s *stage) populate(ctx context.Context, l load) error {
+	s.tell.say("putting %d pods on %d nodes", l.nodes*l.perNode, l.nodes)
 	var err error
 	if s.nodes, err = s.Cluster.AddNodes(ctx, l.nodes, cluster.NodeOptions{Prefix: "drained-", Pods: 500}); err != nil {
-		return err
-	}
-	if err := s.allowPeers(ctx); err != nil {
 		return err
 	}
 	for i := range l.daemonSets {
@@ -97,7 +119,7 @@ func (s *stage) populate(ctx context.Context, l load) error {
 		return err
 	}
 	// Where evicted pods can go; they come last, so that nothing is on them before.
-	_, err = s.Cluster.AddNodes(ctx, max(2, l.nodes/2), cluster.NodeOptions{Prefix: "spare-", Pods: 500})
+	_, err = s.Cluster.AddNodes(ctx, l.spare(), cluster.NodeOptions{Prefix: "spare-", Pods: 500})
 	return err
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"time"
+
+	"github.com/nodemaint/nodemaint/test/bench/report"
+)
+
+func targetsOfW1(f field) []report.Target {
+	us := f.of(nameOurs)
+	return []report.Target{
+		toTheLimit(f),
+		{Text: "wall at most 0.8 times kubectl drain's", Most: 0.8, Measured: ratio(us.wall, f.of(nameKubectl).wall)},
+		{Text: "wall at most 1/5 of the library loop's", Most: 0.2, Measured: ratio(us.wall, f.of(nameLoop).wall)},
+		{Text: "requests at most one a pod and 15 a node", Most: float64(us.pods + 15*us.nodes), Measured: float64(len(us.requests))},
+	}
+}
+
+func targetsOfW3(f field) []report.Target {
+	return []report.Target{toTheLimit(f), {Text: "at most 1.1 requests a pod", Most: 1.1, Measured: f.of(nameOurs).perPod()}}
+}
+
+func targetsOfW4(f field) []report.Target {
+	return []report.Target{toTheLimit(f), {Text: "at most 1.7 requests a pod", Most: 1.7, Measured: f.of(nameOurs).perPod()}}
+}
+
+func toTheLimit(f field) report.Target {
+	return report.Target{Text: "wall at most 1.15 times the limit", Most: 1.15, Measured: ratio(f.of(nameOurs).wall, f.limit())}
+}
+
+// inMilliseconds makes a duration the measured value of a target.
+func inMilliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nodemaint/nodemaint/test/bench/report"
+)
+
+// workload is one thing that is measured.
+type workload struct {
+	name, title string
+	kind        kind
+}
+
+// kind is a way of measuring.
+type kind interface {
+	// steps says in how many steps measure goes.
+	steps() int
+	// measure measures. It begins each step with bench.tell.step. Of the section it leaves out what the workload
+	// and the run say.
+	measure(ctx context.Context, b *bench) (report.Section, error)
+}
+
+// workloads returns all, in the order in which they are measured.
+func workloads() []workload {
+	return []workload{
+		{"W1", "20 nodes of 10 pods", race{load{nodes: 20, perNode: 10, daemonSets: 5}, targetsOfW1}},
+		{"W3", "1 node of 300 pods", race{load{nodes: 1, perNode: 300, daemonSets: 5}, targetsOfW3}},
+		{"W4", "200 nodes of 20 pods", race{load{nodes: 200, perNode: 20, daemonSets: 5}, targetsOfW4}},
+	}
+}
+
+func listed() string {
+	var b strings.Builder
+	for _, w := range workloads() {
+		fmt.Fprintf(&b, "%s  %s\n", w.name, w.title)
+	}
+	return b.String()
+}
+
+// choose returns the workloads with these names, separated by commas; all of them for none.
+func choose(names string) ([]workload, error) {
+	if names == "" {
+		return workloads(), nil
+	}
+	var out []workload
+	for name := range strings.SplitSeq(names, ",") {
+		before := len(out)
+		for _, w := range workloads() {
+			if w.name == name {
+				out = append(out, w)
+			}
+		}
+		if len(out) == before {
+			return nil, fmt.Errorf("there is no workload %q; there are:\n%s", name, listed())
+		}
+	}
+	return out, nil
+}
