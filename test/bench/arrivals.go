@@ -53,10 +53,13 @@ func (a *arrivals) wake() {
 }
 
 // wait waits until all have come about.
-func (a *arrivals) wait(ctx context.Context) error {
+func (a *arrivals) wait(ctx context.Context) error { return a.waitFor(ctx, a.want) }
+
+// waitFor waits until n have come about.
+func (a *arrivals) waitFor(ctx context.Context, n int) error {
 	for {
 		a.mu.Lock()
-		done, broken := len(a.at) >= a.want, a.broken
+		done, broken := len(a.at) >= n, a.broken
 		a.mu.Unlock()
 		if done {
 			return nil

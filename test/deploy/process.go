@@ -142,6 +142,9 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 // ExitCode returns the exit code of an ended process; -1 if a signal ended it.
 func (p *Process) ExitCode() int { <-p.ended; return p.cmd.ProcessState.ExitCode() }
 
+// PID returns the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
