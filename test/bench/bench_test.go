@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/nodemaint/nodemaint/test/cluster"
+)
+
+func TestChoose(t *testing.T) {
+	for _, tc := range []struct {
+		reason, names string
+		want          []string
+		fails         bool
+	}{
+		{reason: "all", want: []string{"W1", "W2", "W3", "W4", "W5", "W6", "W7", "W8"}},
+		{reason: "one", names: "W4", want: []string{"W4"}},
+		{reason: "some", names: "W6,W1", want: []string{"W6", "W1"}},
+		{reason: "one that does not exist", names: "W1,W99", fails: true},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			all, err := choose(tc.names)
+			require.Equal(t, tc.fails, err != nil)
+			var names []string
+			for _, w := range all {
+				names = append(names, w.name)
+				require.Positive(t, w.kind.steps())
+			}
+			require.Equal(t, tc.want, names)
+		})
+	}
+}
+
+func TestField(t *testing.T) {
+	requests := make([]cluster.AuditEvent, 300)
+	f := field{
+		{name: nameOurs, pods: 200, nodes: 2, wall: 3 * time.Second, times: []time.Duration{time.Second, 2 * time.Second}, requests: requests, used: usage{peak: 50 << 20, cpu: 1500 * time.Millisecond}},
+		{name: nameKubectl, pods: 200, nodes: 2, wall: 6 * time.Second},
+		{name: nameLoop, pods: 200, nodes: 2, wall: 40 * time.Second, times: []time.Duration{time.Second}, requests: requests, cut: true, left: 50},
+		{name: limitPrefix + "one way", pods: 200, nodes: 2, wall: 2 * time.Second},
+		{name: limitPrefix + "another", pods: 200, nodes: 2, wall: 2500 * time.Millisecond},
+	}
+	require.Equal(t, 2*time.Second, f.limit(), "the better of the two")
+	rows := f.rows()
+	require.Equal(t, []string{nameOurs, "3.0 s", "1.0 s", "1.0 s", "2.0 s", "300", "1.50", "50 MiB", "1.5 s", "1.50"}, rows[0])
+	require.Equal(t, []string{nameLoop, "> 40.0 s, 50 of 200 pods left", "1.0 s", "1.0 s", "–", "300", "2.00", "0 MiB", "0.0 s", "> 20.00"}, rows[2])
+	require.Len(t, raceColumns(), len(rows[0]))
+	require.True(t, f.bars()[2].Cut)
+
+	measured := map[string]float64{}
+	for _, target := range targetsOfW1(f) {
+		measured[target.Text] = target.Measured
+	}
+	require.Equal(t, map[string]float64{
+		"wall at most 1.15 times the limit": 1.5, "wall at most 0.8 times kubectl drain's": 0.5,
+		"wall at most 1/5 of the library loop's": 0.075, "requests at most one a pod and 15 a node": 300,
+	}, measured)
+	require.Zero(t, field{}.limit())
+}
+
+func TestIdleSection(t *testing.T) {
+	k := idle{nodes: 2, window: 2 * time.Minute}
+	var events []cluster.AuditEvent
+	for range 24 {
+		events = append(events, cluster.AuditEvent{Subresource: "eviction", Name: "a"})
+	}
+	events = append(events, cluster.AuditEvent{Subresource: "eviction", Name: "b"})
+	for range 6 {
+		events = append(events, cluster.AuditEvent{Verb: "get", Resource: "leases"})
+	}
+	s := k.section(3*time.Second, events)
+	require.Equal(t, [][]string{{nameOurs, "12.0", "1.50", "2.5 % of a core"}}, s.Rows)
+	for i, want := range []float64{12, 1.5, 2.5} {
+		require.InDelta(t, want, s.Targets[i].Measured, 1e-9)
+		require.True(t, s.Targets[i].Met())
+	}
+}
+
+func TestMedian(t *testing.T) {
+	require.Equal(t, 2*time.Second, median([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}))
+	require.Equal(t, time.Second, median([]time.Duration{3 * time.Second, time.Second}), "of two, the lesser")
+}
+
+func TestArrivals(t *testing.T) {
+	var told [][2]int
+	a := newArrivals(2, func(have, want int) { told = append(told, [2]int{have, want}) })
+	began := time.Now()
+	a.mark("x")
+	first := a.when("x")
+	a.mark("x")
+	require.Equal(t, first, a.when("x"), "the first time counts")
+	require.NoError(t, a.waitFor(t.Context(), 1))
+
+	cause := errors.New("over")
+	ended, end := context.WithCancelCause(t.Context())
+	end(cause)
+	require.ErrorIs(t, a.wait(ended), cause)
+
+	a.mark("y")
+	require.NoError(t, a.wait(t.Context()))
+	require.Equal(t, [][2]int{{1, 2}, {1, 2}, {2, 2}}, told)
+	times := a.times(began)
+	require.Len(t, times, 2)
+	require.LessOrEqual(t, times[0], times[1])
+	require.Zero(t, a.when("z"))
+
+	lost := newArrivals(1, func(int, int) {})
+	lost.lose(cause)
+	require.ErrorIs(t, lost.wait(t.Context()), cause, "a watch that has ended will never tell")
+}
+
+func TestEvicts(t *testing.T) {
+	e := cluster.AuditEvent{User: "u", Subresource: "eviction", Name: "drained-1-0"}
+	for _, tc := range []struct {
+		reason, user, node string
+		want               bool
+	}{
+		{reason: "its pod", user: "u", node: "drained-1", want: true},
+		{reason: "another's user", user: "v", node: "drained-1"},
+		{reason: "a node whose name begins alike", user: "u", node: "drained-10"},
+	} {
+		require.Equal(t, tc.want, evicts(e, tc.user, tc.node), tc.reason)
+	}
+}
