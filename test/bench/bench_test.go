@@ -59,7 +59,7 @@ func TestField(t *testing.T) {
 	}
 	require.Equal(t, map[string]float64{
 		"wall at most 1.15 times the limit": 1.5, "wall at most 0.8 times kubectl drain's": 0.5,
-		"wall at most 1/5 of the library loop's": 0.075, "requests at most one a pod and 15 a node": 300,
+		"wall at most 1/5 of the library loop's": 0.075, "at most 230 requests: one a pod and 15 a node": 300,
 	}, measured)
 	require.Zero(t, field{}.limit())
 }

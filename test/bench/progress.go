@@ -57,11 +57,12 @@ func (p *progress) workload(w workload) {
 // step says that the workload's next step begins.
 func (p *progress) step(name string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.number++
-	p.name = name
+	p.name, p.text = name, "beginning"
+	done := p.passed + p.number - 1
+	p.mu.Unlock()
 	if p.bar != nil {
-		p.bar.SetCurrent(int64(p.passed + p.number - 1))
+		p.bar.SetCurrent(int64(done)) // not under the lock: the bar may be waiting for it to draw the line
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
@@ -10,11 +11,12 @@ import (
 
 func targetsOfW1(f field) []report.Target {
 	us := f.of(nameOurs)
+	requests := us.pods + 15*us.nodes
 	return []report.Target{
 		toTheLimit(f),
 		{Text: "wall at most 0.8 times kubectl drain's", Most: 0.8, Measured: ratio(us.wall, f.of(nameKubectl).wall)},
 		{Text: "wall at most 1/5 of the library loop's", Most: 0.2, Measured: ratio(us.wall, f.of(nameLoop).wall)},
-		{Text: "requests at most one a pod and 15 a node", Most: float64(us.pods + 15*us.nodes), Measured: float64(len(us.requests))},
+		{Text: fmt.Sprintf("at most %d requests: one a pod and 15 a node", requests), Most: float64(requests), Measured: float64(len(us.requests))},
 	}
 }
 

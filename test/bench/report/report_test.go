@@ -50,6 +50,17 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+func TestValue(t *testing.T) {
+	for _, tc := range []struct {
+		measured   float64
+		unit, want string
+	}{
+		{1, "", "1"}, {1.2345, "", "1.23"}, {0.01234, "", "0.0123"}, {12.345, "MiB", "12.3 MiB"}, {-3.21, "%", "-3.21 %"}, {4321.2, "", "4321"}, {99.97, "ms", "100 ms"},
+	} {
+		require.Equal(t, tc.want, Target{Measured: tc.measured, Unit: tc.unit}.value())
+	}
+}
+
 func sample(name string, measured float64) Section {
 	return Section{
 		Workload: name, Title: "20 nodes", How: "As it is.", Columns: []string{"contender", "wall"}, Rows: [][]string{{"nodemaint", "3.0 s"}},

@@ -50,8 +50,13 @@ type Target struct {
 // Met reports whether the target is reached.
 func (t Target) Met() bool { return t.Measured <= t.Most }
 
+// value is the measured value with its unit, to three digits or, of a large one, to the whole number.
 func (t Target) value() string {
-	return strings.TrimSpace(fmt.Sprintf("%.3g %s", t.Measured, t.Unit))
+	format := "%.3g %s"
+	if t.Measured >= 100 {
+		format = "%.0f %s"
+	}
+	return strings.TrimSpace(fmt.Sprintf(format, t.Measured, t.Unit))
 }
 
 // Table is the section's table in Markdown.
