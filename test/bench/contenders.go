@@ -92,15 +92,11 @@ func limitPerBudget() contender {
 	return contender{name: limitPrefix + "1 a budget", user: peerUser, begin: peerCommand("limit", "--per-budget")}
 }
 
-// peerCommand runs this program as a peer, in a process of its own.
+// peerCommand runs the peer for all nodes, in a process of its own.
 func peerCommand(args ...string) func(context.Context, *stage, []string) (running, error) {
 	return func(ctx context.Context, s *stage, nodes []string) (running, error) {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
 		return s.commands(ctx, []string{strings.Join(nodes, ",")}, func(config, nodes string) []string {
-			return append([]string{self, "peer"}, append(args, "--kubeconfig="+config, "--nodes="+nodes)...)
+			return append([]string{s.peer, args[0], "--kubeconfig=" + config, "--nodes=" + nodes}, args[1:]...)
 		})
 	}
 }

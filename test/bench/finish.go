@@ -121,7 +121,7 @@ func finishedByLoop(ctx context.Context, s *stage) (map[string]time.Time, error)
 	defer log.Close()
 	out := map[string]time.Time{}
 	for lines := bufio.NewScanner(log); lines.Scan(); {
-		if words := strings.Fields(lines.Text()); len(words) == 3 && words[0] == drainedLine {
+		if words := strings.Fields(lines.Text()); len(words) == 3 && words[0] == "drained" {
 			if out[words[1]], err = time.Parse(time.RFC3339Nano, words[2]); err != nil {
 				return nil, err
 			}

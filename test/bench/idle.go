@@ -109,7 +109,7 @@ func (k idle) watch(ctx context.Context, s *stage) (time.Duration, []cluster.Aud
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := pauseUntil(ctx, from.Add(k.window)); err != nil {
+	if err := pause(ctx, k.window); err != nil {
 		return 0, nil, err
 	}
 	after, err := p.TimesWithContext(ctx)

@@ -32,13 +32,7 @@ func main() {
 	defer stop()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	var err error
-	if len(os.Args) > 2 && os.Args[1] == "peer" {
-		err = runPeer(ctx, os.Args[2], os.Args[3:])
-	} else {
-		err = runBench(ctx, os.Args[1:])
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := runBench(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -47,6 +41,7 @@ func main() {
 // bench is what all workloads need.
 type bench struct {
 	program  string // the operator
+	peer     string // the program of the library loop and of the limit
 	binaries cluster.Binaries
 	dir      string // for files that nobody needs afterwards
 	tell     *progress
@@ -75,6 +70,9 @@ func runBench(ctx context.Context, args []string) error {
 		return err
 	}
 	if b.program, err = deploy.Build(ctx, b.dir); err != nil {
+		return err
+	}
+	if b.peer, err = buildPeer(ctx, b.dir); err != nil {
 		return err
 	}
 	run, err := describe(ctx, *which)
@@ -129,18 +127,9 @@ func judge(sections []report.Section, docs report.Dir) error {
 	return nil
 }
 
-func runPeer(ctx context.Context, what string, args []string) error {
-	f := flag.NewFlagSet("peer", flag.ContinueOnError)
-	config := f.String("kubeconfig", "", "how to reach the cluster")
-	nodes := f.String("nodes", "", "the nodes to drain, separated by commas")
-	flying := f.Int("in-flight", 64, "evictions under way at once")
-	perBudget := f.Bool("per-budget", false, "one under way for each budget instead")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	names := strings.Split(*nodes, ",")
-	if what == "loop" {
-		return runLoop(ctx, *config, names)
-	}
-	return runLimit(ctx, *config, names, *flying, *perBudget)
+// buildPeer builds the program of the library loop and of the limit into dir, and returns its path.
+func buildPeer(ctx context.Context, dir string) (string, error) {
+	program := filepath.Join(dir, "peer")
+	_, err := output(ctx, filepath.Join(deploy.Root(), "test"), "go", "build", "-o", program, "./bench/peer")
+	return program, err
 }

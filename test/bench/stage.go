@@ -52,6 +52,7 @@ type stage struct {
 	client.WithWatch
 	nodes    []string // to be drained
 	dir      string
+	peer     string // a program
 	tell     *progress
 	operator *deploy.Process // once it runs
 }
@@ -67,7 +68,7 @@ func (b *bench) setUp(ctx context.Context) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, tell: b.tell}
+	s := &stage{dir: dir, peer: b.peer, tell: b.tell}
 	if s.Installation, err = deploy.Install(ctx, c, deploy.Options{Edit: withoutWebhook}); err == nil {
 		s.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: scheme()})
 	}

@@ -17,6 +17,9 @@ import (
 // wake measures how long after a budget lets a pod go its eviction is posted.
 type wake struct{ nodes int }
 
+// retry is how long both contenders wait before they post a refused eviction again.
+const retry = 5 * time.Second
+
 func (k wake) steps() int { return 2 }
 
 func (k wake) measure(ctx context.Context, b *bench) (report.Section, error) {
@@ -73,7 +76,7 @@ func (k wake) one(ctx context.Context, b *bench, c contender, drain func(context
 		if err != nil {
 			return nil, err
 		}
-		took, err := s.openAndWatch(ctx, c.user, n, appOf(i), requeue*time.Duration(i)/time.Duration(k.nodes))
+		took, err := s.openAndWatch(ctx, c.user, n, appOf(i), retry*time.Duration(i)/time.Duration(k.nodes))
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", n, err)
 		}
@@ -101,13 +104,13 @@ func loopOver(ctx context.Context, s *stage, node string) (func() error, error) 
 
 // openAndWatch waits until the eviction of a node's pod has been refused, and some time more, opens the budget
 // and returns how long after the budget's status said so an eviction was posted that was accepted.
-func (s *stage) openAndWatch(ctx context.Context, user, node, app string, pause time.Duration) (time.Duration, error) {
+func (s *stage) openAndWatch(ctx context.Context, user, node, app string, later time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if _, err := s.awaitRequest(ctx, func(e cluster.AuditEvent) bool { return evicts(e, user, node) && e.Code == 429 }); err != nil {
 		return 0, fmt.Errorf("waiting for the budget to refuse: %w", err)
 	}
-	if err := pauseUntil(ctx, time.Now().Add(pause)); err != nil {
+	if err := pause(ctx, later); err != nil {
 		return 0, err
 	}
 	opened := time.Now()
