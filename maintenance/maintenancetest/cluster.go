@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 )
 
@@ -30,6 +31,10 @@ type Options struct {
 	// A pod built with TerminatesIn has its own.
 	Termination time.Duration
 
+	// Scheme knows the kinds that the cluster keeps, those of CustomResourceDefinitions
+	// among them. Default: that of client-go.
+	Scheme *runtime.Scheme
+
 	// Controllers run from the start; Enable and Disable switch them later.
 	Controllers []Controller
 }
@@ -38,6 +43,7 @@ type Options struct {
 // for concurrent use.
 type Cluster struct {
 	clock  clock.WithDelayedExecution
+	scheme *runtime.Scheme
 	client kubernetes.Interface
 
 	mu          sync.Mutex
@@ -45,6 +51,7 @@ type Cluster struct {
 	termination time.Duration
 	controllers map[Controller]bool
 	paused      map[string]bool // resources whose watches are paused
+	lags        map[string]int  // by how many changes resources lag behind
 	timers      map[types.UID]clock.Timer
 	uids        int
 	records     []*Request
@@ -61,10 +68,12 @@ type Cluster struct {
 func New(o Options, objects ...runtime.Object) *Cluster {
 	c := &Cluster{
 		clock:       o.Clock,
+		scheme:      o.Scheme,
 		store:       newStore(),
 		termination: o.Termination,
 		controllers: map[Controller]bool{},
 		paused:      map[string]bool{},
+		lags:        map[string]int{},
 		timers:      map[types.UID]clock.Timer{},
 		inFlight:    map[*Request]struct{}{},
 		changed:     make(chan struct{}),
@@ -73,6 +82,10 @@ func New(o Options, objects ...runtime.Object) *Cluster {
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}
+	if c.scheme == nil {
+		c.scheme = scheme.Scheme
+	}
+	c.store.sight = c.sight
 	for _, k := range o.Controllers {
 		c.controllers[k] = true
 	}

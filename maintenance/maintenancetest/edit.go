@@ -24,7 +24,7 @@ func (c *Cluster) Add(objects ...runtime.Object) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, in := range objects {
-		gvr, err := resourceOf(in)
+		gvr, err := resourceOf(c.scheme, in)
 		if err != nil {
 			panic(err)
 		}

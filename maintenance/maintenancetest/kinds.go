@@ -26,8 +26,11 @@ var (
 
 // needsVersion tells whether an update of a resource must carry a resourceVersion.
 func needsVersion(gvr schema.GroupVersionResource) bool {
-	return gvr == leasesResource || gvr == budgetsResource
+	return gvr == leasesResource || gvr == budgetsResource || custom(gvr)
 }
+
+// custom tells whether a resource is none of Kubernetes' own: a CustomResourceDefinition's.
+func custom(gvr schema.GroupVersionResource) bool { return !scheme.Scheme.IsGroupRegistered(gvr.Group) }
 
 // updateCreates tells whether an update of a missing object of a resource creates it.
 func updateCreates(gvr schema.GroupVersionResource) bool {
@@ -40,7 +43,7 @@ func counted(gvr schema.GroupVersionResource) bool {
 	case "apps", "batch", "policy", "networking.k8s.io":
 		return true
 	}
-	return gvr == podsResource || gvr.Resource == "replicationcontrollers"
+	return gvr == podsResource || gvr.Resource == "replicationcontrollers" || custom(gvr)
 }
 
 // creationResetsStatus tells whether a client's create cannot set the status of a resource.
@@ -50,8 +53,8 @@ func creationResetsStatus(gvr schema.GroupVersionResource) bool {
 }
 
 // resourceOf guesses the resource of a typed object.
-func resourceOf(o runtime.Object) (schema.GroupVersionResource, error) {
-	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+func resourceOf(s *runtime.Scheme, o runtime.Object) (schema.GroupVersionResource, error) {
+	kinds, _, err := s.ObjectKinds(o)
 	if err != nil {
 		return schema.GroupVersionResource{}, fmt.Errorf("finding the resource of a %T: %w", o, err)
 	}
@@ -61,16 +64,11 @@ func resourceOf(o runtime.Object) (schema.GroupVersionResource, error) {
 
 // newObject makes an empty object of a resource, whose kind may be unknown (a watch does
 // not say it).
-func newObject(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (object, error) {
+func newObject(s *runtime.Scheme, gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (object, error) {
 	if gvk.Kind == "" {
-		for k := range scheme.Scheme.KnownTypes(gvr.GroupVersion()) {
-			guess := gvr.GroupVersion().WithKind(k)
-			if plural, _ := meta.UnsafeGuessKindToResource(guess); plural == gvr {
-				gvk = guess
-			}
-		}
+		gvk = kindOf(s, gvr)
 	}
-	o, err := scheme.Scheme.New(gvk)
+	o, err := s.New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("making an object of %s: %w", gvr, err)
 	}
@@ -79,6 +77,18 @@ func newObject(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) (ob
 		return nil, fmt.Errorf("making an object of %s: %T has no metadata", gvr, o)
 	}
 	return out, nil
+}
+
+// kindOf guesses the kind of a resource.
+func kindOf(s *runtime.Scheme, gvr schema.GroupVersionResource) schema.GroupVersionKind {
+	var gvk schema.GroupVersionKind
+	for k := range s.KnownTypes(gvr.GroupVersion()) {
+		guess := gvr.GroupVersion().WithKind(k)
+		if plural, _ := meta.UnsafeGuessKindToResource(guess); plural == gvr {
+			gvk = guess
+		}
+	}
+	return gvk
 }
 
 // normal returns a copy of an object as it looks after a trip over the wire: times cut to

@@ -4,11 +4,11 @@ package maintenancetest
 
 import (
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // get answers a read of one object. The caller holds c.mu.
@@ -25,13 +25,17 @@ func (c *Cluster) get(r *Request) (runtime.Object, error) {
 
 // list answers a read of a collection. The caller holds c.mu.
 func (c *Cluster) list(r *Request) (runtime.Object, error) {
-	items, err := c.selected(r)
+	version, err := c.versionFor(r)
+	if err != nil {
+		return nil, err
+	}
+	items, err := c.selectedAt(version, r)
 	if err != nil {
 		return nil, err
 	}
 	gvk := r.kind
 	gvk.Kind += "List"
-	list, err := scheme.Scheme.New(gvk)
+	list, err := c.scheme.New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("making the list of %s: %w", r.gvr(), err)
 	}
@@ -46,18 +50,21 @@ func (c *Cluster) list(r *Request) (runtime.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filling the list of %s: %w", r.gvr(), err)
 	}
-	m.SetResourceVersion(c.store.version())
+	m.SetResourceVersion(strconv.FormatUint(version, 10))
 	return list, nil
 }
 
 // selected returns the stored objects that a request's namespace and selectors name.
-func (c *Cluster) selected(r *Request) ([]object, error) {
+func (c *Cluster) selected(r *Request) ([]object, error) { return c.selectedAt(c.store.rv, r) }
+
+// selectedAt returns those of an earlier version.
+func (c *Cluster) selectedAt(version uint64, r *Request) ([]object, error) {
 	sel, err := newSelection(r.gvr(), r.Namespace, "", r.listOptions)
 	if err != nil {
 		return nil, err
 	}
 	var out []object
-	for _, o := range c.store.list(r.gvr(), r.Namespace) {
+	for _, o := range c.store.at(version, r.gvr(), r.Namespace) {
 		if sel.matches(o) {
 			out = append(out, o)
 		}

@@ -92,7 +92,7 @@ func (r *Request) gvk() schema.GroupVersionKind {
 	if r.kind.Kind != "" {
 		return r.kind
 	}
-	if o, err := newObject(r.gvr(), r.kind); err == nil {
+	if o, err := newObject(scheme.Scheme, r.gvr(), r.kind); err == nil {
 		if kinds, _, err := scheme.Scheme.ObjectKinds(o); err == nil {
 			return kinds[0]
 		}

@@ -4,6 +4,7 @@ package maintenancetest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -14,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// object is what every stored kind is.
-type object interface {
+// Object is what every kind is that a cluster keeps.
+type Object interface {
 	runtime.Object
 	metav1.Object
 }
+
+type object = Object
 
 type key struct{ namespace, name string }
 
@@ -40,6 +43,7 @@ type store struct {
 	objects  map[schema.GroupVersionResource]map[key]object
 	history  []change
 	watchers map[*watcher]struct{}
+	sight    func(schema.GroupVersionResource) uint64 // how far watches of a resource see
 }
 
 func newStore() *store {
@@ -70,6 +74,25 @@ func (s *store) list(gvr schema.GroupVersionResource, namespace string) []object
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return out
+}
+
+// at returns what list returned when the latest change was that of the given version, as far as the
+// history goes back.
+func (s *store) at(version uint64, gvr schema.GroupVersionResource, namespace string) []object {
+	then := &store{objects: map[schema.GroupVersionResource]map[key]object{gvr: maps.Clone(s.objects[gvr])}}
+	for _, ch := range slices.Backward(s.history) {
+		if ch.rv <= version {
+			break
+		}
+		switch {
+		case ch.gvr != gvr:
+		case ch.old == nil:
+			delete(then.objects[gvr], keyOf(ch.obj))
+		default:
+			then.objects[gvr][keyOf(ch.old)] = ch.old
+		}
+	}
+	return then.list(gvr, namespace)
 }
 
 // put stores o, which from now on belongs to the store, gives it the next version, and
@@ -113,6 +136,7 @@ func (s *store) publish(ch change) {
 	s.history = append(s.history, ch)
 	for w := range s.watchers {
 		w.see(ch)
+		w.reach(s.sight(w.gvr))
 	}
 }
 

@@ -5,12 +5,14 @@ package maintenancetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
@@ -25,10 +27,17 @@ type watcher struct {
 	forget  func() bool   // lets go of the context; needs the cluster's lock
 
 	mu    sync.Mutex
-	queue []watch.Event
-	last  bool // nothing comes after the queue
-	held  bool // by PauseWatches
+	queue []queued
+	last  bool   // nothing comes after the queue
+	held  bool   // by PauseWatches
+	sight uint64 // no later change is seen yet
 	more  chan struct{}
+}
+
+// queued is an event on its way, and the version of the change that it tells of; 0 if it is none.
+type queued struct {
+	watch.Event
+	rv uint64
 }
 
 // watch opens a watch: first what the resourceVersion asks for, then what happens.
@@ -43,11 +52,15 @@ func (c *Cluster) watch(ctx context.Context, r *Request) (watch.Interface, error
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if o := r.listOptions; o.SendInitialEvents != nil && *o.SendInitialEvents && c.lag(w.gvr) > 0 {
+		return nil, invalid(r, field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"))
+	}
 	if err := w.begin(c.store, r); err != nil {
 		return nil, err
 	}
 	c.store.watchers[w] = struct{}{}
 	w.held = c.paused[w.gvr.Resource]
+	w.reach(c.sight(w.gvr))
 	w.forget = context.AfterFunc(ctx, w.Stop)
 	go w.run()
 	return w, nil
@@ -63,18 +76,18 @@ func (w *watcher) begin(s *store, r *Request) error {
 		if o.SendInitialEvents == nil || streaming {
 			for _, obj := range s.list(w.gvr, r.Namespace) {
 				if w.sel.matches(obj) {
-					w.push(watch.Event{Type: watch.Added, Object: copyOf(obj)})
+					w.push(watch.Event{Type: watch.Added, Object: copyOf(obj)}, 0)
 				}
 			}
 		}
 		if streaming && o.AllowWatchBookmarks {
-			mark, err := newObject(r.gvr(), r.kind)
+			mark, err := newObject(w.cluster.scheme, r.gvr(), r.kind)
 			if err != nil {
 				return err
 			}
 			mark.SetResourceVersion(s.version())
 			mark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-			w.push(watch.Event{Type: watch.Bookmark, Object: mark})
+			w.push(watch.Event{Type: watch.Bookmark, Object: mark}, 0)
 		}
 		return nil
 	}
@@ -84,7 +97,7 @@ func (w *watcher) begin(s *store, r *Request) error {
 	}
 	if from < s.expired {
 		gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.expired))
-		w.push(watch.Event{Type: watch.Error, Object: &gone.ErrStatus})
+		w.push(watch.Event{Type: watch.Error, Object: &gone.ErrStatus}, 0)
 		w.end()
 		return nil
 	}
@@ -106,31 +119,40 @@ func (w *watcher) see(ch change) {
 	is := ch.kind != watch.Deleted && w.sel.matches(ch.obj)
 	switch {
 	case is && was:
-		w.push(watch.Event{Type: watch.Modified, Object: copyOf(ch.obj)})
+		w.push(watch.Event{Type: watch.Modified, Object: copyOf(ch.obj)}, ch.rv)
 	case is:
-		w.push(watch.Event{Type: watch.Added, Object: copyOf(ch.obj)})
+		w.push(watch.Event{Type: watch.Added, Object: copyOf(ch.obj)}, ch.rv)
 	case was:
 		last := copyOf(ch.old)
 		last.SetResourceVersion(ch.obj.GetResourceVersion())
-		w.push(watch.Event{Type: watch.Deleted, Object: last})
+		w.push(watch.Event{Type: watch.Deleted, Object: last}, ch.rv)
 	}
 }
 
-func (w *watcher) push(e watch.Event) {
+func (w *watcher) push(e watch.Event, rv uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last {
 		return
 	}
-	w.queue = append(w.queue, e)
+	w.queue = append(w.queue, queued{e, rv})
 	w.poke()
 }
 
-// end lets the reader have what is queued and then closes the watch, as a server does.
+// reach lets the reader have the changes up to that version.
+func (w *watcher) reach(rv uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sight = rv
+	w.poke()
+}
+
+// end lets the reader have what its server knows of and then closes the watch, as a server does.
 func (w *watcher) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = true
+	w.queue = slices.DeleteFunc(w.queue, func(q queued) bool { return q.rv > w.sight })
 	w.poke()
 }
 
@@ -164,8 +186,12 @@ func (w *watcher) next() (e watch.Event, ok, over bool) {
 	case len(w.queue) == 0:
 		return e, false, w.last
 	}
-	e, w.queue = w.queue[0], w.queue[1:]
-	return e, true, false
+	head := w.queue[0]
+	if head.rv > w.sight {
+		return e, false, false
+	}
+	w.queue = w.queue[1:]
+	return head.Event, true, false
 }
 
 func (w *watcher) run() {

@@ -218,3 +218,58 @@ func TestPausedWatchesShowAnOldState(t *testing.T) {
 		require.Equal(t, []string{"ADDED p"}, kinds(w))
 	})
 }
+
+// A copy that lags shows what was, and what happened since only as other things happen.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := maintenancetest.New(maintenancetest.Options{}, maintenancetest.Node("n1"))
+		defer c.Close()
+		c.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] = "1" })
+		c.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] = "2" })
+		c.Lag("nodes", 1)
+		nodes := c.Client().CoreV1().Nodes()
+		label := func(o metav1.ListOptions) string {
+			list, err := nodes.List(t.Context(), o)
+			require.NoError(t, err)
+			require.Len(t, list.Items, 1)
+			return list.Items[0].Labels["a"]
+		}
+		require.Equal(t, "1", label(metav1.ListOptions{ResourceVersion: "0"}))
+		require.Equal(t, "2", label(metav1.ListOptions{}), "a consistent read")
+		require.Equal(t, "2", label(metav1.ListOptions{ResourceVersion: c.ResourceVersion()}), "not older than that")
+		yes := true
+		_, err := nodes.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
+		require.True(t, apierrors.IsInvalid(err))
+
+		list, err := nodes.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		require.NoError(t, err)
+		w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+		require.NoError(t, err)
+		defer w.Stop()
+		synctest.Wait()
+		require.Empty(t, w.ResultChan())
+		sees := func() string {
+			synctest.Wait()
+			select {
+			case e := <-w.ResultChan():
+				return e.Object.(*corev1.Node).Labels["a"]
+			default:
+				return ""
+			}
+		}
+		require.Empty(t, sees())
+		c.Add(maintenancetest.Node("n2"))
+		require.Equal(t, "2", sees(), "the change before the last")
+		require.Empty(t, sees())
+		c.Lag("nodes", 0)
+		synctest.Wait()
+		require.Equal(t, "n2", (<-w.ResultChan()).Object.(*corev1.Node).Name)
+
+		c.DeleteNode("n2")
+		<-w.ResultChan()
+		c.Lag("*", 1)
+		list, err = nodes.List(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		require.NoError(t, err)
+		require.Len(t, list.Items, 2, "before the deletion")
+	})
+}
