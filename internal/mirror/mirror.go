@@ -3,8 +3,9 @@
 // Package mirror keeps a live copy of the few objects that one list and watch shows, and knows
 // whether that copy can be believed at this moment.
 //
-// It is client-go's informer with one thing added: [Mirror.Live], false from the moment the watch
-// breaks until a new one stands, so that a caller can read from the API server meanwhile.
+// It is client-go's informer with two things added: [Mirror.Live], false from the moment the watch
+// breaks until a new one stands, so that a caller can read from the API server meanwhile; and a first list
+// that is not older than the moment it was asked for, as informers' may be.
 package mirror
 
 import (
@@ -66,6 +67,9 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = scope.Fields
+			if o.ResourceVersion == "0" { // whatever the server's own copy has: it may be older than what we know
+				o.ResourceVersion, o.Limit = "", 0 // in one piece, as that copy, once it has caught up, can give it
+			}
 			list, err := resource.List(ctx, o)
 			return list, quiet(ctx, err)
 		},

@@ -210,3 +210,15 @@ func TestMirrorEnds(t *testing.T) {
 }
 
 func advance(d time.Duration) { <-time.After(d) }
+
+// An API server's own copy may be from before what its client knows to have happened; a mirror may not begin with it.
+func TestMirrorDoesNotBeginInThePast(t *testing.T) {
+	each(t, func(t *testing.T, c *mt.Cluster, start func() *mirrored) {
+		c.Add(mt.Pod("shop", "web-0", "n1"))
+		c.Lag("pods", 1)
+		m := start()
+		synctest.Wait()
+		require.True(t, m.Live())
+		require.Len(t, m.Items(), 1)
+	})
+}
