@@ -104,19 +104,18 @@ func (l *life) firstSteps() []maintenance.Step {
 
 // mishaps are what may happen at one write.
 var mishaps = map[string]func(l *life, n int) *mt.Rule{
-	"died before": func(l *life, n int) *mt.Rule { l.crash = l.CrashBefore(n); return l.crash },
-	"died after":  func(l *life, n int) *mt.Rule { l.crash = l.CrashAfter(n); return l.crash },
-	"an error at": func(l *life, n int) *mt.Rule { l.fault = l.FailWrite(n, nil); return l.fault },
-	"lost":        func(l *life, n int) *mt.Rule { l.fault = l.LoseWrite(n, nil); return l.fault },
-	"a conflict at": func(l *life, n int) *mt.Rule {
-		l.fault = l.FailWrite(n, apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster")))
-		return l.fault
-	},
+	"died before":   func(l *life, n int) *mt.Rule { l.crash = l.CrashBefore(n); return l.crash },
+	"died after":    func(l *life, n int) *mt.Rule { l.crash = l.CrashAfter(n); return l.crash },
+	"an error at":   func(l *life, n int) *mt.Rule { l.fault = l.FailWrite(n, nil); return l.fault },
+	"lost":          func(l *life, n int) *mt.Rule { l.fault = l.LoseWrite(n, nil); return l.fault },
+	"a conflict at": func(l *life, n int) *mt.Rule { l.fault = l.FailWrite(n, errConflict); return l.fault },
 	"a conflict, though it took effect, at": func(l *life, n int) *mt.Rule {
-		l.fault = l.LoseWrite(n, apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster")))
+		l.fault = l.LoseWrite(n, errConflict)
 		return l.fault
 	},
 }
+
+var errConflict = apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster"))
 
 // TestMishaps has a mishap at each write of a whole maintenance: the end is the same.
 func TestMishaps(t *testing.T) {

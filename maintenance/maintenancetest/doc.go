@@ -39,19 +39,20 @@
 //     two of type Controller, and CollectGarbage when called.
 //   - It knows neither server-side apply, nor dry runs, nor subresources other than status
 //     and eviction, nor limit and continue. core/v1 and events.k8s.io/v1 events are apart.
-//   - PolicyV1().RESTClient(), and every other RESTClient, is a nil pointer, as always with
-//     fake clientsets.
+//   - PolicyV1().RESTClient(), and every other RESTClient, of Client is a nil pointer, as always
+//     with fake clientsets. Those of a client made from Config are real.
 //   - It is not a client-go: nothing is retried, no rate is limited, no Retry-After slept.
 //
 // # How to use it
 //
 // Build a cluster from objects (Node, Pod, DaemonSet, Budget …) with New, give Client to
-// the code under test, look at what became of the objects with Cluster.Node, Cluster.Pods
+// the code under test, or Config to a real client of any kind, look at what became of the objects with Cluster.Node, Cluster.Pods
 // and so on, and play the rest of the world with Cluster.EditNode, Cluster.DeletePod and
 // the like. Cluster.Writes and Cluster.Requests say what the code asked for.
 //
-// Faults are rules: Fail, Lose, Hold, HoldAnswer and Delay meet the requests that a Match
-// chooses. To see that code survives a crash between any two writes:
+// Faults are rules: Fail, Lose, Hold, HoldAnswer, Delay and Then meet the requests that a Match
+// chooses. PauseWatches, CloseWatches, ExpireHistory and Lag do to watches and to caches what
+// servers and networks do. To see that code survives a crash between any two writes:
 //
 //	for n := 1; ; n++ {
 //		c := newCluster()

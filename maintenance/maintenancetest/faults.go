@@ -63,6 +63,15 @@ func (c *Cluster) Delay(m Match, d time.Duration) *Rule {
 	return c.rule(m, func(ctx context.Context, _ int) error { return c.sleep(ctx, d) }, nothing)
 }
 
+// Then calls f after each matching request has taken effect and before it is answered: of what f changes the
+// client does not know when it has its answer. f may use the cluster.
+func (c *Cluster) Then(m Match, f func()) *Rule {
+	return c.rule(m, nothing, func(context.Context, int) error {
+		f()
+		return nil
+	})
+}
+
 // FailWrite is Fail for the n-th write, counted from 1.
 func (c *Cluster) FailWrite(n int, err error) *Rule { return c.Fail(Write(n), err) }
 
