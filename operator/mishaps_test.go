@@ -4,12 +4,19 @@ package operator
 
 import (
 	"errors"
+	"maps"
 	"os"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -124,7 +131,7 @@ func (w *world) curtain(out outcome) outcome {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	require.Empty(w.t, w.wrong)
+	require.True(w.t, w.blind.Load() || len(w.wrong) == 0, "%v", w.wrong)
 	return out
 }
 
@@ -138,6 +145,34 @@ var mishaps = []struct {
 	{"no answer to", func(w *world, n int) *mt.Rule { return w.LoseWrite(n, nil) }},
 	{"no way to", func(w *world, n int) *mt.Rule { return w.FailWrite(n, nil) }},
 	{"a conflict at", func(w *world, n int) *mt.Rule { return w.FailWrite(n, conflict) }},
+	{"watches late from", func(w *world, n int) *mt.Rule { return w.Then(mt.Write(n), func() { w.lag(3) }) }},
+	{"watches skip what follows", func(w *world, n int) *mt.Rule { return w.Then(mt.Write(n), func() { w.skip(3) }) }},
+	{"died, and woke a little in the past, after", func(w *world, n int) *mt.Rule { return w.reborn(n, 2) }},
+	{"died, and woke in the past, after", func(w *world, n int) *mt.Rule { return w.reborn(n, 12) }},
+}
+
+// lag lets all caches lag behind for a while.
+func (w *world) lag(changes int) {
+	w.blind.Store(true)
+	w.Lag("*", changes)
+	time.AfterFunc(10*time.Second, func() { w.Lag("*", 0) })
+}
+
+// skip breaks all watches until something else has changed so often, and has them begin anew after that.
+func (w *world) skip(changes int) {
+	w.blind.Store(true)
+	w.CloseWatches("*")
+	broken := w.Fail(mt.On("watch", "*"), nil)
+	time.AfterFunc(time.Duration(changes)*beat, func() {
+		w.ExpireHistory()
+		broken.Remove()
+	})
+}
+
+// reborn lets the operator die after the n-th write; what comes in its place sees the past first.
+func (w *world) reborn(n, changes int) *mt.Rule {
+	w.crash, w.past = w.CrashAfter(n), changes
+	return w.crash
 }
 
 var conflict = apierrors.NewConflict(schema.GroupResource{}, "it", errors.New("somebody was faster"))
@@ -181,4 +216,105 @@ func TestMishaps(t *testing.T) {
 		})
 	}
 	t.Logf("%d runs", runs)
+}
+
+// An operator that begins with a cache from the past finds an object in it that has gone since, and its node is nobody's.
+func TestWakesBeforeItsObjectWent(t *testing.T) {
+	inWorld(t, func(w *world) {
+		before := looks(w.Node("n1"))
+		w.Add(objectFor("a", "n1"))
+		w.succeed()
+		w.rest()
+		then := w.version()
+		mt.Delete[*v1beta1.NodeMaintenance](w.Cluster, "", "a")
+		w.await("gone", func() bool { return w.object("a") == nil })
+		w.ClearRequests()
+		w.past = w.version() - then + 2
+		w.reboot()
+		w.rest()
+		require.Equal(t, before, looks(w.Node("n1")))
+		require.Empty(t, w.Leases())
+		require.Empty(t, w.Writes())
+	}, stage()...)
+}
+
+// TestOldReads has others change what is read, at each read of a maintenance, before the operator has its answer.
+func TestOldReads(t *testing.T) {
+	runs := 0
+	for _, p := range plays {
+		t.Run(p.name, func(t *testing.T) {
+			perform := func(n int) (out outcome, hit bool) {
+				runs++
+				inWorld(t, func(w *world) {
+					rule := w.Then(nthRead(n), w.meddle)
+					out = p.play(w)
+					if hit = rule.Hits() > 0; hit {
+						require.Contains(w.t, out.after, "example.com/meddled")
+						w.EditNode("n1", unmeddle)
+						out.after = looks(w.Node("n1"))
+					}
+					out.held = ""
+				}, stage()...)
+				return out, hit
+			}
+			want, _ := perform(0)
+			step := 4
+			if deep {
+				step = 1
+			}
+			n, more := 1, true
+			for ; more; n += step {
+				var got outcome
+				got, more = perform(n)
+				require.Equal(t, want, got, "read %d", n)
+			}
+			require.Greater(t, n, 1)
+		})
+	}
+	t.Logf("%d runs", runs)
+}
+
+// nthRead matches the n-th read that is answered at once.
+func nthRead(n int) mt.Match {
+	var seen atomic.Int32
+	return func(r mt.Request) bool { return (r.Verb == "get" || r.Verb == "list") && int(seen.Add(1)) == n }
+}
+
+const meddled = "example.com/meddled"
+
+// meddle changes everything that there is, a little.
+func (w *world) meddle() {
+	mark := func(o metav1.Object) { o.SetAnnotations(with(o.GetAnnotations())) }
+	w.EditNode("n1", func(n *corev1.Node) {
+		mark(n)
+		n.Labels = with(n.Labels)
+		n.Spec.Taints = append([]corev1.Taint{{Key: meddled, Effect: corev1.TaintEffectNoSchedule}}, n.Spec.Taints...)
+	})
+	for _, p := range w.Pods() {
+		w.EditPod(p.Namespace, p.Name, func(p *corev1.Pod) { mark(p) })
+	}
+	for _, l := range w.Leases() {
+		w.EditLease(l.Namespace, l.Name, func(l *coordinationv1.Lease) { mark(l) })
+	}
+	if w.Budget("shop", "web") != nil {
+		w.EditBudget("shop", "web", func(b *policyv1.PodDisruptionBudget) { mark(b) })
+	}
+	if w.object("a") != nil {
+		mt.Edit(w.Cluster, "", "a", func(nm *v1beta1.NodeMaintenance) { mark(nm) })
+	}
+}
+
+func with(m map[string]string) map[string]string {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[meddled] = "yes"
+	return m
+}
+
+func unmeddle(n *corev1.Node) {
+	delete(n.Annotations, meddled)
+	delete(n.Labels, meddled)
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == meddled })
 }

@@ -39,7 +39,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.release(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	nm = r.written.freshest(nm)
+	nm, err := r.current(ctx, r.written.freshest(nm))
+	if nm == nil || err != nil {
+		return ctrl.Result{}, err
+	}
 	ctx = withObject(ctx, nm)
 	if nm.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.remove(ctx, nm)
@@ -57,6 +60,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.storeWaiting(ctx, nm, other)
 	}
 	return r.pass(ctx, nm)
+}
+
+// current returns nm as the API server has it, if its node is not watched yet: a cache may begin in the past, and
+// show an object that has given its node back long since. It returns nil if there is no such object any more.
+func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (*v1beta1.NodeMaintenance, error) {
+	if r.watches.has(nm.Name) {
+		return nm, nil
+	}
+	live := &v1beta1.NodeMaintenance{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(nm), live)
+	switch {
+	case apierrors.IsNotFound(err) || (err == nil && live.UID != nm.UID):
+		return nil, nil // the cache has yet to show it, and brings the next pass
+	case err != nil:
+		return nil, fmt.Errorf("getting NodeMaintenance %q: %w", nm.Name, err)
+	}
+	r.written.put(nm.ResourceVersion, live)
+	return live, nil
 }
 
 // pass makes one pass of the engine and stores what it found.

@@ -76,6 +76,14 @@ func (w *watches) ensure(node, name string) error {
 	return nil
 }
 
+// has says whether there is a watch for the object of that name.
+func (w *watches) has(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.objects[name]
+	return ok
+}
+
 // release ends the watch of the object of that name.
 func (w *watches) release(name string) {
 	w.mu.Lock()

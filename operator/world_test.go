@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,8 +42,10 @@ const leases = "medik8s-leases"
 type world struct {
 	*mt.Cluster
 	t     *testing.T
-	crash *mt.Rule // of the operator
-	end   func()   // ends the operator that runs, and waits for it
+	crash *mt.Rule    // of the operator
+	end   func()      // ends the operator that runs, and waits for it
+	past  int         // how many changes ago the next operator sees first
+	blind atomic.Bool // whether copies were old: then an eviction of a pod that goes already is no wrong
 	mu    sync.Mutex
 	wrong []string // what no eviction may be, when there was one
 }
@@ -59,8 +63,33 @@ func inWorld(t *testing.T, f func(w *world), objects ...runtime.Object) {
 		defer c.Close()
 		w.boot()
 		defer func() { w.end() }()
+		defer w.beats()()
 		f(w)
 	})
+}
+
+// beat is the time between two changes of something that is nobody's concern, without which a world stands still.
+const beat = time.Second
+
+// beats begins them and returns what ends them.
+func (w *world) beats() func() {
+	w.Add(mt.Node("heart"))
+	end := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(beat)
+		defer ticker.Stop()
+		for {
+			select {
+			case now := <-ticker.C:
+				w.EditNode("heart", func(n *corev1.Node) { n.Labels["beat"] = now.Format("150405") })
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() { close(end); <-done }
 }
 
 // boot starts an operator that remembers nothing.
@@ -97,6 +126,10 @@ func (w *world) reboot() {
 	if w.crash != nil {
 		w.crash.Remove()
 		w.crash = nil
+	}
+	if w.past > 0 {
+		w.lag(w.past)
+		w.past = 0
 	}
 	w.boot()
 }
@@ -137,8 +170,15 @@ func (w *world) witness(r mt.Request) error {
 
 // rest lets everything come to rest.
 func (w *world) rest() {
-	<-time.After(10 * time.Second)
+	<-time.After(30 * time.Second)
 	synctest.Wait()
+}
+
+// version is that of the latest change.
+func (w *world) version() int {
+	v, err := strconv.Atoi(w.ResourceVersion())
+	require.NoError(w.t, err)
+	return v
 }
 
 // steal gives the lease of n1 to another.
