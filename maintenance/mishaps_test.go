@@ -4,7 +4,6 @@ package maintenance_test
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -20,9 +19,6 @@ import (
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 	"github.com/nodemaint/nodemaint/taint"
 )
-
-// deep has every mishap befall every write; else each write meets one of them.
-var deep = os.Getenv("DEEP") != ""
 
 // keeper is a process that watches and maintains n1, and stores its state after each pass.
 type keeper struct {
@@ -196,10 +192,7 @@ func TestEveryMishap(t *testing.T) {
 	want, _ := play(func(k *keeper) *mt.Rule { return k.FailWrite(1, nil).Times(0) })
 	n, more := 1, true
 	for ; more; n++ {
-		for i, m := range all {
-			if !deep && i != n%len(all) {
-				continue
-			}
+		for _, m := range all {
 			var got outcome
 			got, more = play(func(k *keeper) *mt.Rule { return m.befall(k, n) })
 			require.Equal(t, want, got, "%s write %d", m.name, n)
