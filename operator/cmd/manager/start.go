@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -108,8 +109,10 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 }
 
 // newEngine returns how to make the engine with the operator's hook. It reads nodes, pods and leases with a
-// client of its own.
+// client of its own, in the API server's own encoding, which costs both sides a fraction of what JSON does.
 func newEngine(c *rest.Config, ns namespaces, pod string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
+	c = rest.CopyConfig(c)
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
