@@ -42,6 +42,18 @@ test: unit ## test everything, also on a real control plane (the first run build
 bench: ## measure the operator beside its peers, into docs/benchmarks.md (half an hour; W=W1,W3 picks workloads)
 	@cd test && go run ./bench -w "$(W)"
 
+GOBENCH := docs/benchmarks/go.txt
+.PHONY: gobench
+gobench: ## measure the code itself into docs/benchmarks/go.txt (compare two: benchstat OLD NEW)
+	go test -run '^$$' -bench . -benchmem -count=10 $(LIBRARY) ./operator >$(GOBENCH).tmp
+	@grep -E '^(goos|goarch|pkg|cpu|Benchmark)' $(GOBENCH).tmp >$(GOBENCH); rm $(GOBENCH).tmp
+
+.PHONY: fuzz
+fuzz: ## let each fuzzer look for FUZZTIME (default 2m) for what breaks a promise
+	@for f in $$(grep -oE '^func Fuzz[A-Za-z0-9]+' $(patsubst %,%/*_test.go,$(LIBRARY) ./operator) | sed 's|/[^/]*_test.go:func |:|'); do \
+		echo "$$f"; go test $${f%:*} -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(or $(FUZZTIME),2m) || exit 1; \
+	done
+
 .PHONY: cluster
 cluster: ## bring a real control plane up, until Ctrl-C
 	@cd test/cluster && go run ./cmd/cluster up
