@@ -64,8 +64,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // current returns nm as the API server has it, if its node is not watched yet: a cache may begin in the past, and
 // show an object that has given its node back long since. It returns nil if there is no such object any more.
+// Without our finalizer it begins with a write that fails if the cache is old.
 func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (*v1beta1.NodeMaintenance, error) {
-	if r.watches.has(nm.Name) {
+	if r.watches.has(nm.Name) || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return nm, nil
 	}
 	live := &v1beta1.NodeMaintenance{}
