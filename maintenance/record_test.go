@@ -136,6 +136,14 @@ func TestSettle(t *testing.T) {
 			settled{record: with(carried, func(r *Record) { r.Holder = us }), write: true},
 		},
 		{
+			"removed, and another had the lease and left no mark: he gave the node back", nodeWith("", true, ""), State{Record: &carried}, false,
+			settled{record: with(ours, func(r *Record) { r.Unschedulable = true }), write: true, count: true},
+		},
+		{
+			"removed, and the lease too, but our marks stand: from the state", marked(""), State{Record: &carried}, false,
+			settled{record: with(carried, func(r *Record) { r.Holder = us }), write: true},
+		},
+		{
 			"unreadable while we hold: from the state", marked("{{{"), State{Record: &carried}, true,
 			settled{record: with(carried, func(r *Record) { r.Holder = us }), write: true},
 		},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -481,4 +482,23 @@ func TestNotReady(t *testing.T) {
 		require.Contains(t, text, "the node is not ready since 08:23:41Z")
 		require.Empty(t, state.Error, "pods only take their time")
 	}, webPod())
+}
+
+// Who had the lease meanwhile may have given the node back; what our state says of it is long past then.
+func TestRecordOfANodeThatAnotherGaveBack(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		state := s.until(maintenance.State{}, maintenance.Succeeded)
+		s.EditLease(leaseNS, "node-n1", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = time.Now().Add(-2 * time.Hour) })
+		rival := maintenance.New(s.Client(), maintenance.Options{Lease: manager(s, "rival")})
+		_, err := rival.Start(t.Context(), "n1", maintenance.State{})
+		require.NoError(t, err)
+		_, err = rival.Stop(t.Context(), "n1")
+		require.NoError(t, err)
+		s.EditNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		before := looks(s.Node("n1"))
+
+		s.until(state, maintenance.Succeeded)
+		s.stop()
+		require.Equal(t, before, looks(s.Node("n1")), "an administrator has cordoned it since")
+	})
 }
