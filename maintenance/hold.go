@@ -114,10 +114,12 @@ func (e *Engine) record(ctx context.Context, n *seen, grant lease.Grant, prior S
 		if !s.write || n.Annotations[RecordAnnotation] == s.record.encode() {
 			return change{}, nil
 		}
-		c := change{annotations: map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}}
+		var c change
 		if n.Labels[ExcludeLabel] != labelValue && !prior.Progress.Recorded {
+			s.record = s.record.reclaim(n, []Mark{MarkLabel})
 			c.labels = map[string]*string{ExcludeLabel: ptr.To(labelValue)}
 		}
+		c.annotations = map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}
 		return c, nil
 	})
 	if err != nil {

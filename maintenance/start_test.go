@@ -502,3 +502,20 @@ func TestRecordOfANodeThatAnotherGaveBack(t *testing.T) {
 		require.Equal(t, before, looks(s.Node("n1")), "an administrator has cordoned it since")
 	})
 }
+
+// A mark that its owner took off before the node changed hands is put on as ours.
+func TestHandOverOfANodeThatLacksAMark(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.EditNode("n1", func(n *corev1.Node) { n.Labels[maintenance.ExcludeLabel] = "true" })
+		rival := maintenance.New(s.Client(), maintenance.Options{Lease: manager(s, "rival")})
+		_, err := rival.Start(t.Context(), "n1", maintenance.State{})
+		require.NoError(t, err)
+		s.EditNode("n1", func(n *corev1.Node) { delete(n.Labels, maintenance.ExcludeLabel) })
+		s.EditLease(leaseNS, "node-n1", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = time.Now().Add(-2 * time.Hour) })
+
+		s.until(maintenance.State{}, maintenance.Succeeded)
+		held(t, s.Node("n1"))
+		s.stop()
+		require.NotContains(t, s.Node("n1").Labels, maintenance.ExcludeLabel)
+	})
+}
