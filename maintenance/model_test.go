@@ -37,7 +37,7 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
 			m := newModel(t)
-			defer m.close()
+			defer m.over()
 			t.Repeat(m.actions())
 			m.comesToAnEnd()
 		})
@@ -120,11 +120,11 @@ func (m *model) party(holder string) *party {
 	return p
 }
 
-func (m *model) close() {
+func (m *model) over() {
 	m.us.leave()
 	m.rival.leave()
 	synctest.Wait()
-	m.Cluster.Close()
+	m.Close()
 	synctest.Wait()
 }
 

@@ -136,7 +136,7 @@ func TestSettle(t *testing.T) {
 			settled{record: with(carried, func(r *Record) { r.Holder = us }), write: true},
 		},
 		{
-			"removed, and another had the lease and left no mark: he gave the node back", nodeWith("", true, ""), State{Record: &carried}, false,
+			"removed, and another had the lease and left not all marks: he gave the node back", nodeWith("", true, ""), State{Record: &carried}, false,
 			settled{record: with(ours, func(r *Record) { r.Unschedulable = true }), write: true, count: true},
 		},
 		{

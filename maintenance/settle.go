@@ -28,7 +28,7 @@ func settle(n *corev1.Node, prior State, resumed bool, holder string) settled {
 		r := *found
 		r.Holder = holder
 		return settled{record: r, write: found.Holder != holder}
-	case prior.Record != nil && (resumed || bearsOurs(n)): // else another had the lease and gave the node back
+	case prior.Record != nil && (resumed || allOurs(n)): // else another had the lease and gave the node back
 		r := *prior.Record
 		r.Holder = holder
 		return settled{record: r, write: true}
@@ -42,9 +42,9 @@ func settle(n *corev1.Node, prior State, resumed bool, holder string) settled {
 	}
 }
 
-// bearsOurs says whether n carries a mark as none but us sets it; a cordon may be anybody's.
-func bearsOurs(n *corev1.Node) bool {
-	return n.Labels[ExcludeLabel] == labelValue || slices.ContainsFunc(n.Spec.Taints, isOurs)
+// allOurs says that n carries all our marks as we set them; one alone may be anybody's.
+func allOurs(n *corev1.Node) bool {
+	return len(missing(n)) == 0 && slices.ContainsFunc(n.Spec.Taints, isOurs)
 }
 
 // isOurs says whether t is the drain taint as we set it.

@@ -25,11 +25,11 @@ func TestConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := mt.New(mt.Options{}, mt.Node("n1"), mt.Pod("shop", "web-0", "n1"), mt.Pod("shop", "web-1", "n2"))
 		defer c.Close()
-		real, err := kubernetes.NewForConfig(c.Config())
+		typed, err := kubernetes.NewForConfig(c.Config())
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		pods := real.CoreV1().Pods("shop")
+		pods := typed.CoreV1().Pods("shop")
 		onNode := metav1.ListOptions{FieldSelector: "spec.nodeName=n1"}
 
 		list, err := pods.List(ctx, onNode)
@@ -44,26 +44,26 @@ func TestConfig(t *testing.T) {
 		require.NoError(t, err)
 		same(t, c.Pod("shop", "web-0"), (<-w.ResultChan()).Object)
 		eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}, DeleteOptions: metav1.NewPreconditionDeleteOptions("another")}
-		err = real.PolicyV1().Evictions("shop").Evict(ctx, eviction)
+		err = typed.PolicyV1().Evictions("shop").Evict(ctx, eviction)
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 		require.NoError(t, pods.Delete(ctx, "web-0", metav1.DeleteOptions{}))
 		_, err = pods.Get(ctx, "web-0", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 
-		made, err := real.CoreV1().Namespaces().Create(ctx, mt.Namespace("new"), metav1.CreateOptions{})
+		made, err := typed.CoreV1().Namespaces().Create(ctx, mt.Namespace("new"), metav1.CreateOptions{})
 		require.NoError(t, err)
 		same(t, c.Namespace("new"), made)
 		n := c.Node("n1")
 		n.Labels["a"] = "b"
-		_, err = real.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		_, err = typed.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		require.Equal(t, "b", mt.Look[*corev1.Node](c, "", "n1").Labels["a"])
 
 		broken := c.Fail(mt.On("get", "nodes"), nil)
-		_, err = real.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
+		_, err = typed.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
 		require.ErrorIs(t, err, mt.ErrInjected)
 		broken.Remove()
-		require.NoError(t, real.CoreV1().Pods("shop").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+		require.NoError(t, typed.CoreV1().Pods("shop").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
 		require.Empty(t, c.Pods())
 		cancel()
 		synctest.Wait()
