@@ -4,6 +4,7 @@ package maintenancetest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,7 +159,9 @@ func (f front) readObject(r *Request, body []byte) error {
 // stream writes what a watch sees into the body of a response, until either ends.
 func (f front) stream(hr *http.Request, w watch.Interface) *http.Response {
 	body, to := io.Pipe()
+	stop := context.AfterFunc(hr.Context(), func() { _ = to.CloseWithError(hr.Context().Err()) })
 	go func() {
+		defer stop()
 		defer w.Stop()
 		defer func() { _ = to.Close() }()
 		for e := range w.ResultChan() {

@@ -39,6 +39,7 @@ func TestConfig(t *testing.T) {
 		onNode.ResourceVersion = list.ResourceVersion
 		w, err := pods.Watch(ctx, onNode)
 		require.NoError(t, err)
+		defer w.Stop()
 
 		_, err = pods.Patch(ctx, "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
