@@ -55,7 +55,6 @@ type Lease interface {
 
 // Drainer is what Engine needs of a drain; drainer.Drainer is one.
 type Drainer interface {
-	Cordon(ctx context.Context, n *corev1.Node) error
 	Plan(ctx context.Context, node string) (drainer.Report, error)
 	Pass(ctx context.Context, node string) (drainer.Report, error)
 	Cancel(node string)

@@ -169,17 +169,20 @@ func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
 	if err != nil {
 		return err
 	}
-	n, err = e.edit(ctx, n, "tainting", func(n *corev1.Node) (change, error) {
-		if taint.Has(n.Spec.Taints, drainTaint) {
-			return change{}, nil // the other one alone is no reason to write
+	// Taints and cordon in one write: kube-controller-manager takes the unschedulable taint off a node that is
+	// not cordoned, and would put it on again a moment later.
+	_, err = e.edit(ctx, n, "tainting and cordoning", func(n *corev1.Node) (change, error) {
+		var c change
+		if !taint.Has(n.Spec.Taints, drainTaint) { // the other one alone is no reason to write
+			taints, _ := taint.With(n.Spec.Taints, drainTaint, unschedulableTaint)
+			c.taints = &taints
 		}
-		taints, _ := taint.With(n.Spec.Taints, drainTaint, unschedulableTaint)
-		return change{taints: &taints}, nil
+		if !n.Spec.Unschedulable {
+			c.unschedulable = ptr.To(true)
+		}
+		return c, nil
 	})
-	if err != nil {
-		return err
-	}
-	return e.opts.Drainer.Cordon(ctx, n)
+	return err
 }
 
 // hold is the pace of putting marks back on one node.

@@ -141,7 +141,7 @@ func TestAdminLetsGo(t *testing.T) {
 		})
 		s.ClearRequests()
 		state = s.start(state)
-		require.Equal(t, []string{"+record +label", "taints", "+cordon"}, s.deeds(), "the record says first that they are ours from now on")
+		require.Equal(t, []string{"+record +label", "taints +cordon"}, s.deeds(), "the record says first that they are ours from now on")
 		require.JSONEq(t, `{"v":1,"holder":"node-maintenance","unschedulable":false,"taints":[],"label":"mine","total":0,"eviction":0}`, s.record())
 		require.Len(t, state.Reheld, 3)
 		require.True(t, s.stop().Uncordoned)
