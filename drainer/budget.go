@@ -12,20 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selecting returns those of the budgets of the pod's namespace that select it, sorted by name. A
-// selector that does not parse selects nothing, as for the API server.
-func selecting(pod *corev1.Pod, all []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
-	var out []*policyv1.PodDisruptionBudget
-	for _, b := range all {
-		s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
-		if err == nil && b.Namespace == pod.Namespace && s.Matches(labels.Set(pod.Labels)) {
-			out = append(out, b)
-		}
-	}
-	slices.SortFunc(out, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
 // numbers returns what a report says of the budgets.
 func numbers(budgets []*policyv1.PodDisruptionBudget) []Budget {
 	var out []Budget
@@ -47,10 +33,34 @@ func setOf(budgets []*policyv1.PodDisruptionBudget) string {
 }
 
 // known are the budgets of some namespaces; of a namespace that is not in it nothing is known.
-type known map[string][]*policyv1.PodDisruptionBudget
+type known map[string][]selector
 
-// of returns the budgets that select the pod; not ok if they are not known.
-func (k known) of(pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, bool) {
+// selector is a budget with what it selects.
+type selector struct {
+	budget *policyv1.PodDisruptionBudget
+	labels.Selector
+}
+
+// selectors returns the budgets with what they select, sorted by name. A selector that does not parse selects
+// nothing, as for the API server.
+func selectors(budgets []*policyv1.PodDisruptionBudget) []selector {
+	out := make([]selector, 0, len(budgets))
+	for _, b := range budgets {
+		if s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil {
+			out = append(out, selector{b, s})
+		}
+	}
+	slices.SortFunc(out, func(a, b selector) int { return strings.Compare(a.budget.Name, b.budget.Name) })
+	return out
+}
+
+// of returns the budgets that select the pod, sorted by name; not ok if they are not known.
+func (k known) of(pod *corev1.Pod) (selecting []*policyv1.PodDisruptionBudget, ok bool) {
 	all, ok := k[pod.Namespace]
-	return selecting(pod, all), ok
+	for _, s := range all {
+		if s.Matches(labels.Set(pod.Labels)) {
+			selecting = append(selecting, s.budget)
+		}
+	}
+	return selecting, ok
 }

@@ -21,7 +21,7 @@ func (d *Drainer) explain(ctx context.Context, node string, m *memory, pods []ju
 			continue
 		}
 		if list, err := d.listBudgets(ctx, ns); err == nil {
-			budgets[ns] = list
+			budgets[ns] = selectors(list)
 		}
 	}
 	m.mu.Lock()
@@ -115,7 +115,7 @@ func (d *Drainer) knownBudgets(node string, pods []judged) known {
 			continue
 		}
 		if c := d.budgets.get(ns); c != nil {
-			out[ns] = c.Items()
+			out[ns] = selectors(c.Items())
 		}
 	}
 	return out
