@@ -35,6 +35,10 @@ const (
 
 const namePrefix = "node-"
 
+// namespaceRest is how long after it was created the namespace is not created again: who missed it just before
+// tries the lease again.
+const namespaceRest = time.Second
+
 // Options of a Manager; the zero value is the agreement of the medik8s operators.
 type Options struct {
 	// Namespace of the leases; it is created if it is missing. Empty means DefaultNamespace.
@@ -52,6 +56,9 @@ type Manager struct {
 	client kubernetes.Interface
 	holder string
 	opts   Options
+
+	creating sync.Mutex // the namespace
+	created  time.Time  // when that was done last
 
 	mu     sync.Mutex
 	copies map[string]*mirror.Mirror[*coordinationv1.Lease] // by node, while watched
@@ -212,11 +219,18 @@ func (m *Manager) write(ctx context.Context, node string, l *coordinationv1.Leas
 	return out, nil
 }
 
+// createNamespace creates the namespace of the leases, once for all who miss it at the same time.
 func (m *Manager) createNamespace(ctx context.Context) error {
+	m.creating.Lock()
+	defer m.creating.Unlock()
+	if m.opts.Clock.Since(m.created) < namespaceRest {
+		return nil
+	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.opts.Namespace}}
 	if _, err := m.client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating namespace %q for leases: %w", m.opts.Namespace, err)
 	}
+	m.created = m.opts.Clock.Now()
 	return nil
 }
 
