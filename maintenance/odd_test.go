@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -28,11 +26,6 @@ func TestOddNode(t *testing.T) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{
 					Key: fmt.Sprintf("example.com/%d", i), Value: fmt.Sprint(i), Effect: []corev1.TaintEffect{"NoSchedule", "PreferNoSchedule", "NoExecute"}[i%3],
 				})
-			}
-		}},
-		{"10,000 owner references", func(n *corev1.Node) {
-			for i := range 10_000 {
-				n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: types.UID(fmt.Sprint(i))})
 			}
 		}},
 		{"the longest keys and values, and 200 kB of them", func(n *corev1.Node) {
@@ -52,7 +45,6 @@ func TestOddNode(t *testing.T) {
 				s.stop()
 
 				require.Equal(t, looks(before), looks(s.Node("n1")))
-				require.Equal(t, before.OwnerReferences, s.Node("n1").OwnerReferences)
 			},
 				mt.Namespace(ns), mt.Pod(ns, strings.Repeat("p", 253), "n1"), mt.Pod(ns, strings.Repeat("q", 63), "n1", mt.OfReplicaSet(strings.Repeat("r", 253))))
 		})
