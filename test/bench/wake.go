@@ -127,7 +127,7 @@ func (s *stage) openAndWatch(ctx context.Context, user, node, app string, later 
 	if err != nil {
 		return 0, fmt.Errorf("looking for when the budget let the pod go: %w", err)
 	}
-	return posted.Time.Sub(counted.Time), nil
+	return max(0, posted.Time.Sub(counted.Time)), nil // it may have been under way already
 }
 
 // evicts reports whether the user asked for the eviction of a pinned pod of that node.

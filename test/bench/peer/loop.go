@@ -14,7 +14,8 @@ import (
 	"k8s.io/kubectl/pkg/drain"
 )
 
-// requeue is how long the library loop waits before it comes back to a node that it could not drain.
+// requeue is how long the library loop waits before it comes back to a node that it could not drain. So long the
+// library waits too, as it did when that was not yet an option, before it posts a refused eviction again.
 const requeue = 5 * time.Second
 
 // runLoop drains the nodes as an operator does that calls kubectl's library from one worker: cordon, then
@@ -48,7 +49,7 @@ func runLoop(ctx context.Context, c kubernetes.Interface, nodes []string) error 
 func drainByLibrary(ctx context.Context, c kubernetes.Interface, node string) error {
 	helper := &drain.Helper{
 		Ctx: ctx, Client: c, Force: true, DeleteEmptyDirData: true, IgnoreAllDaemonSets: true, GracePeriodSeconds: -1,
-		Timeout: 30 * time.Second, Out: io.Discard, ErrOut: io.Discard,
+		Timeout: 30 * time.Second, EvictErrorRetryDelay: requeue, Out: io.Discard, ErrOut: io.Discard,
 	}
 	n, err := c.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
