@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -37,14 +39,39 @@ type judged struct {
 // daemonSets reads a DaemonSet by namespace and name, as kubectl's filters do for each of its pods.
 type daemonSets func(ctx context.Context, namespace, name string) (*appsv1.DaemonSet, error)
 
+// verdicts are what kubectl's filters said of pods, by UID, as far as it holds until the pod changes.
+type verdicts map[types.UID]verdict
+
+type verdict struct {
+	version string // of the pod
+	judged
+}
+
 // judge asks kubectl's filters about each pod by itself: their answer about a list tells neither
-// which pod an error is about nor which pods it left out for it.
-func judge(ctx context.Context, pods []*corev1.Pod, read daemonSets, o Options) []judged {
+// which pod an error is about nor which pods it left out for it. What was said before of a pod that has not
+// changed since is taken from known, and what will hold is kept there; other pods are forgotten.
+func judge(ctx context.Context, pods []*corev1.Pod, known verdicts, read daemonSets, o Options) []judged {
 	read = once(read)
 	out := make([]judged, 0, len(pods))
+	here := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
-		out = append(out, judgeOne(ctx, p, read, o))
+		here[p.UID] = true
+		if v, ok := known[p.UID]; ok && v.version == p.ResourceVersion {
+			v.pod = p
+			out = append(out, v.judged)
+			continue
+		}
+		depends := len(o.Filters) > 0 // on what only they know
+		j := judgeOne(ctx, p, func(ctx context.Context, ns, name string) (*appsv1.DaemonSet, error) {
+			depends = true
+			return read(ctx, ns, name)
+		}, o)
+		out = append(out, j)
+		if delete(known, p.UID); !depends {
+			known[p.UID] = verdict{p.ResourceVersion, j}
+		}
 	}
+	maps.DeleteFunc(known, func(uid types.UID, _ verdict) bool { return !here[uid] })
 	return out
 }
 

@@ -19,6 +19,9 @@ type memory struct {
 	life    context.Context // ends with end, and every call with it
 	finish  context.CancelFunc
 
+	judging  sync.Mutex
+	verdicts verdicts
+
 	mu       sync.Mutex
 	began    bool
 	alone    time.Time // when the last pods were first reported to be the only ones left; zero if they are not
@@ -30,7 +33,7 @@ type memory struct {
 
 func newMemory() *memory {
 	life, finish := context.WithCancel(context.Background())
-	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}, awaited: map[string]bool{}}
+	return &memory{life: life, finish: finish, attempts: map[types.UID]*attempt{}, awaited: map[string]bool{}, verdicts: verdicts{}}
 }
 
 // end keeps further calls from beginning and ends those under way.

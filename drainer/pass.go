@@ -24,14 +24,14 @@ import (
 // pods could not be listed, or ctx ended, and the calls with it. It does not look at the node itself: one that
 // does not exist has no pods, and nothing to drain.
 func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
-	pods, err := d.judged(ctx, node)
+	m := d.memory(node)
+	pods, err := d.judged(ctx, node, m)
 	if err != nil {
 		return Report{}, err
 	}
 	if ctx.Err() != nil { // a copy is read even so
 		return Report{}, fmt.Errorf("draining node %q: %w", node, context.Cause(ctx))
 	}
-	m := d.memory(node)
 	d.useBudgets(ctx, node, m, pods)
 	budgets := d.lanesFor(node, pods)
 	now := d.opts.Clock.Now()
@@ -101,11 +101,11 @@ func soonest(a, b time.Duration) time.Duration {
 // Plan reports what a first Pass would find and do, and touches nothing: pods it would evict are
 // Deferred.
 func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
-	pods, err := d.judged(ctx, node)
+	m, now := newMemory(), d.opts.Clock.Now()
+	pods, err := d.judged(ctx, node, m)
 	if err != nil {
 		return Report{}, err
 	}
-	m, now := newMemory(), d.opts.Clock.Now()
 	m.observe(pods, d.opts.Last, now)
 	report := m.report(pods, d.lanes.blocked, now)
 	report.RetryAfter = 0 // nothing was begun
@@ -114,7 +114,7 @@ func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
 
 // judged returns the pods of node with what kubectl's filters say of them: from the watch while it
 // stands, else listed.
-func (d *Drainer) judged(ctx context.Context, node string) ([]judged, error) {
+func (d *Drainer) judged(ctx context.Context, node string, m *memory) ([]judged, error) {
 	pods, err := d.pods(ctx, node)
 	if err != nil {
 		return nil, fmt.Errorf("listing pods of node %q: %w", node, err)
@@ -122,7 +122,9 @@ func (d *Drainer) judged(ctx context.Context, node string) ([]judged, error) {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Namespace, b.Namespace))
 	})
-	return judge(ctx, pods, d.daemonSet, d.opts), nil
+	m.judging.Lock()
+	defer m.judging.Unlock()
+	return judge(ctx, pods, m.verdicts, d.daemonSet, d.opts), nil
 }
 
 func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) {
