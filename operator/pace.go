@@ -9,34 +9,46 @@ import (
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
 )
 
-// Two writes of a status that can wait lie statusDelay apart, and all of them together are no more than one in
-// statusShare: with many objects under way each is written more seldom, but not more than statusLimit apart.
+// Two writes of a status that can wait lie statusDelay apart, a little more after each, since what takes long
+// changes slowly. All objects under way together are written once in statusShare at most: with many of them each
+// is written more seldom, but not less than once in statusLimit.
 const (
-	statusDelay = time.Second
-	statusShare = 300 * time.Millisecond
-	statusLimit = time.Minute
+	statusDelay  = time.Second
+	statusGrowth = 200 * time.Millisecond
+	statusLong   = 5 * time.Second
+	statusShare  = 300 * time.Millisecond
+	statusLimit  = time.Minute
 )
 
-// pace remembers when each object's status was written.
+// pace remembers how each object's status was written.
 type pace struct {
-	mu    sync.Mutex
-	last  map[string]time.Time
-	going map[string]bool // objects under way
+	mu     sync.Mutex
+	writes map[string]writes
+	going  map[string]bool // objects under way
 }
 
-func newPace() *pace { return &pace{last: map[string]time.Time{}, going: map[string]bool{}} }
+// writes are those of one object's status.
+type writes struct {
+	last  time.Time
+	count int
+}
 
+func newPace() *pace { return &pace{writes: map[string]writes{}, going: map[string]bool{}} }
+
+// pause returns how long the next write of the object's status has to wait; not positive if it need not.
 func (p *pace) pause(name string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delay := min(max(statusDelay, time.Duration(len(p.going))*statusShare), statusLimit)
-	return p.last[name].Add(delay).Sub(now)
+	w := p.writes[name]
+	own := min(statusDelay+time.Duration(w.count)*statusGrowth, statusLong)
+	fleet := min(time.Duration(len(p.going))*statusShare, statusLimit)
+	return w.last.Add(max(own, fleet)).Sub(now)
 }
 
 func (p *pace) wrote(name string, phase v1beta1.MaintenancePhase, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.last[name] = now
+	p.writes[name] = writes{now, p.writes[name].count + 1}
 	if delete(p.going, name); phase == v1beta1.MaintenanceRunning {
 		p.going[name] = true
 	}
@@ -45,7 +57,7 @@ func (p *pace) wrote(name string, phase v1beta1.MaintenancePhase, now time.Time)
 func (p *pace) forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.last, name)
+	delete(p.writes, name)
 	delete(p.going, name)
 }
 
