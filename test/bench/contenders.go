@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,12 +36,6 @@ type running interface {
 	wait(ctx context.Context) error
 	// end ends the contender, done or not, and returns what it used.
 	end() (usage, error)
-}
-
-// usage is what the processes of a contender used.
-type usage struct {
-	peak int64 // bytes; of several processes, the sum of their peaks
-	cpu  time.Duration
 }
 
 // Names of the contenders in tables. Those of both limits begin alike.
@@ -135,8 +128,9 @@ type operatorRun struct {
 
 func (r operatorRun) end() (usage, error) {
 	r.stop()
-	err := r.p.Stop(10 * time.Second)
-	return usageOf(r.p.Usage()), err
+	peak, err := peakOf(r.p.PID())
+	err = errors.Join(err, r.p.Stop(10*time.Second))
+	return usage{peak, cpuOf(r.p.Usage())}, err
 }
 
 // commands runs a process for each argument, all at once.
@@ -151,18 +145,21 @@ func (s *stage) commands(ctx context.Context, each []string, command func(config
 	}
 	defer log.Close()
 	r := &commandRun{ended: make(chan error, len(each))}
+	var pids []int
 	for _, arg := range each {
 		argv := command(config, arg)
 		cmd := exec.Command(argv[0], argv[1:]...)
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.Env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH")}
 		if err := cmd.Start(); err != nil {
-			_, endErr := r.end()
-			return nil, errors.Join(err, endErr)
+			r.kill()
+			return nil, err
 		}
 		r.cmds = append(r.cmds, cmd)
 		r.all.Go(func() { r.ended <- r.await(cmd, log.Name()) })
+		pids = append(pids, cmd.Process.Pid)
 	}
+	r.peaks = watchPeaks(pids)
 	return r, nil
 }
 
@@ -172,6 +169,7 @@ type commandRun struct {
 	all   sync.WaitGroup
 	ended chan error // one for each process
 	over  atomic.Bool
+	peaks *peaks
 }
 
 // await waits for the end of a process. That it was killed is no error.
@@ -197,18 +195,22 @@ func (r *commandRun) wait(ctx context.Context) error {
 }
 
 func (r *commandRun) end() (usage, error) {
+	peak, err := r.peaks.sum(len(r.cmds))
+	r.kill()
+	used := usage{peak: peak}
+	for _, c := range r.cmds {
+		used.cpu += cpuOf(c.ProcessState.SysUsage())
+	}
+	return used, err
+}
+
+// kill ends what has not ended.
+func (r *commandRun) kill() {
 	r.over.Store(true)
 	for _, c := range r.cmds {
 		_ = c.Process.Kill() // it may have ended
 	}
 	r.all.Wait()
-	var total usage
-	for _, c := range r.cmds {
-		u := usageOf(c.ProcessState.SysUsage())
-		total.peak += u.peak
-		total.cpu += u.cpu
-	}
-	return total, nil
 }
 
 // tail returns the end of a log.
@@ -218,14 +220,6 @@ func tail(path string) string {
 		return err.Error()
 	}
 	return string(text[max(0, len(text)-500):])
-}
-
-func usageOf(sys any) usage {
-	ru, ok := sys.(*syscall.Rusage)
-	if !ok {
-		return usage{}
-	}
-	return usage{peak: ru.Maxrss * 1024, cpu: time.Duration(ru.Utime.Nano() + ru.Stime.Nano())}
 }
 
 // requests returns what the user has asked for since then.

@@ -85,14 +85,14 @@ func (k footprint) section(small, large result) report.Section {
 // fill makes the pods of all nodes from one number to another, many at a time.
 func (s *stage) fill(ctx context.Context, from, to int) error {
 	made := newArrivals(len(s.nodes)*(to-from), s.counting("pods made"))
-	all, ctx := errgroup.WithContext(ctx)
+	all, group := errgroup.WithContext(ctx)
 	all.SetLimit(32)
 	for _, n := range s.nodes {
 		for i := from; i < to; i++ {
 			all.Go(func() error {
 				p := pinned(fmt.Sprintf("%s-%d", n, i), n, "filler", time.Second)
 				made.mark(p.Name)
-				return s.Create(ctx, p)
+				return s.Create(group, p)
 			})
 		}
 	}

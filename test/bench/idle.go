@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/process"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
@@ -100,19 +99,15 @@ func (k idle) settle(ctx context.Context, s *stage) error {
 // watch returns the CPU time that the operator used in the window, and its requests.
 func (k idle) watch(ctx context.Context, s *stage) (time.Duration, []cluster.AuditEvent, error) {
 	s.tell.say("%d nodes are blocked; counting for %s", k.nodes, k.window)
-	p, err := process.NewProcessWithContext(ctx, int32(s.operator.PID()))
-	if err != nil {
-		return 0, nil, err
-	}
 	from := time.Now()
-	before, err := p.TimesWithContext(ctx)
+	before, err := cpuSoFar(s.operator.PID())
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := pause(ctx, k.window); err != nil {
 		return 0, nil, err
 	}
-	after, err := p.TimesWithContext(ctx)
+	after, err := cpuSoFar(s.operator.PID())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -124,8 +119,7 @@ func (k idle) watch(ctx context.Context, s *stage) (time.Duration, []cluster.Aud
 			within = append(within, e)
 		}
 	}
-	used := after.User + after.System - before.User - before.System
-	return time.Duration(used * float64(time.Second)), within, err
+	return after - before, within, err
 }
 
 // section works out what that is a minute.

@@ -5,15 +5,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/shirou/gopsutil/v4/cpu"
-	"github.com/shirou/gopsutil/v4/host"
-	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/prometheus/procfs"
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
 	"github.com/nodemaint/nodemaint/test/deploy"
@@ -21,7 +20,7 @@ import (
 
 // describe says when, where and with what the benchmark runs. Nothing in it names the machine or its owner.
 func describe(ctx context.Context, which string) (report.Run, error) {
-	machine, err := machine(ctx)
+	machine, err := machine()
 	if err != nil {
 		return report.Run{}, fmt.Errorf("looking at the machine: %w", err)
 	}
@@ -44,24 +43,28 @@ func describe(ctx context.Context, which string) (report.Run, error) {
 	}, nil
 }
 
-func machine(ctx context.Context) (string, error) {
-	info, err := cpu.InfoWithContext(ctx)
+func machine() (string, error) {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return "", err
+	}
+	cpus, err := proc.CPUInfo()
 	if err != nil {
 		return "", err
 	}
 	model := "unknown CPU"
-	if len(info) > 0 && info[0].ModelName != "" {
-		model = info[0].ModelName
+	if len(cpus) > 0 && cpus[0].ModelName != "" {
+		model = cpus[0].ModelName
 	}
-	memory, err := mem.VirtualMemoryWithContext(ctx)
+	memory, err := proc.Meminfo()
 	if err != nil {
 		return "", err
 	}
-	kernel, err := host.KernelVersionWithContext(ctx)
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s, %d cores, %d GiB, %s %s", model, runtime.NumCPU(), memory.Total>>30, runtime.GOOS, kernel), nil
+	return fmt.Sprintf("%s, %d cores, %d GiB, Linux %s", model, runtime.NumCPU(), *memory.MemTotalBytes>>30, strings.TrimSpace(string(kernel))), nil
 }
 
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
