@@ -86,7 +86,7 @@ func (k blocked) one(ctx context.Context, b *bench, c contender, pods int) (resu
 			return result{}, err
 		}
 	}
-	if err := s.awaitRunning(ctx); err != nil {
+	if err := s.awaitRunning(ctx, k.load.nodes*(k.load.perNode+1)); err != nil {
 		return result{}, err
 	}
 	if pods > 0 {

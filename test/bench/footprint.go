@@ -99,8 +99,7 @@ func (s *stage) fill(ctx context.Context, from, to int) error {
 	if err := all.Wait(); err != nil {
 		return fmt.Errorf("making pods: %w", err)
 	}
-	s.tell.say("waiting for kwok to make them run")
-	return s.awaitRunning(ctx)
+	return s.awaitRunning(ctx, len(s.nodes)*to)
 }
 
 // giveBack lets the operator end all maintenances.

@@ -65,7 +65,7 @@ func (k idle) block(ctx context.Context, s *stage) error {
 			return err
 		}
 	}
-	if err := s.awaitRunning(ctx); err != nil {
+	if err := s.awaitRunning(ctx, k.nodes); err != nil {
 		return err
 	}
 	return s.closeBudgets(ctx, budgets)

@@ -47,10 +47,12 @@ func (s *stage) closeBudgets(ctx context.Context, pods map[string]int) error {
 }
 
 // awaitRunning waits until kwok has made all pods run.
-func (s *stage) awaitRunning(ctx context.Context) error {
-	err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
-		var pending corev1.PodList
-		err := s.List(ctx, &pending, client.InNamespace(namespace), client.MatchingFields{"status.phase": string(corev1.PodPending)}, client.Limit(1))
+func (s *stage) awaitRunning(ctx context.Context, pods int) error {
+	running := s.counting("pods run")
+	err := wait.PollUntilContextTimeout(ctx, 2*time.Second, 15*time.Minute, true, func(ctx context.Context) (bool, error) {
+		pending := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+		err := s.List(ctx, &pending, client.InNamespace(namespace), client.MatchingFields{"status.phase": string(corev1.PodPending)})
+		running(pods-len(pending.Items), pods)
 		return len(pending.Items) == 0, err
 	})
 	if err != nil {
@@ -78,7 +80,7 @@ func (s *stage) addPinned(ctx context.Context, nodes, perNode int, goneAfter fun
 			}
 		}
 	}
-	return s.awaitRunning(ctx)
+	return s.awaitRunning(ctx, nodes*perNode)
 }
 
 func appOf(node int) string { return fmt.Sprintf("app-%d", node) }
