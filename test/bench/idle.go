@@ -141,8 +141,8 @@ func (k idle) section(used time.Duration, events []cluster.AuditEvent) report.Se
 	perPod, perNode := float64(most)/minutes, float64(others)/minutes/float64(k.nodes)
 	share := 100 * ratio(used, k.window)
 	return report.Section{
-		How: fmt.Sprintf("%d nodes with one pod each, which one of %d budgets blocks, for %s from the moment each has been refused twice. "+
-			"CPU is what the operating system counts for the operator's process.", k.nodes, idleBudgets, k.window),
+		How: fmt.Sprintf("%d nodes with one pod each, which one of %d budgets blocks, for %g minutes from the moment each has been refused twice. "+
+			"CPU is what the operating system counts for the operator's process.", k.nodes, idleBudgets, k.window.Minutes()),
 		Columns: []string{"contender", "evictions a minute, of the pod with most", "other requests a minute a node", "CPU"},
 		Rows:    [][]string{{nameOurs, fmt.Sprintf("%.1f", perPod), fmt.Sprintf("%.2f", perNode), fmt.Sprintf("%.1f %% of a core", share)}},
 		Targets: []report.Target{

@@ -50,8 +50,8 @@ func (r race) how() string {
 	return fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
 		"each that lets half of their pods go; a pod that has left gets a successor on one of %d other nodes. "+
 		"`first`, `median` and `last` are times from the start until a node is rid of its pods, `wall` until the contender "+
-		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %s is ended.",
-		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), patience)
+		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %g minutes is ended.",
+		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), patience.Minutes())
 }
 
 // one lets one contender drain the load.

@@ -97,7 +97,7 @@ func (s *stage) counting(things string) func(have, want int) {
 
 // populate adds the nodes to be drained with their pods, and those where the pods can go.
 func (s *stage) populate(ctx context.Context, l load) error {
-	s.tell.say("putting %d pods on %d nodes", l.nodes*l.perNode, l.nodes)
+	s.tell.say("putting %d pods on their nodes", l.nodes*l.perNode)
 	var err error
 	if s.nodes, err = s.Cluster.AddNodes(ctx, l.nodes, cluster.NodeOptions{Prefix: "drained-", Pods: 500}); err != nil {
 		return err
