@@ -64,6 +64,30 @@ func TestField(t *testing.T) {
 	require.Zero(t, field{}.limit())
 }
 
+func TestTargetsOfARaceThatWasCut(t *testing.T) {
+	quick := result{wall: time.Second, pods: 10, nodes: 1}
+	named := func(r result, name string) result { r.name = name; return r }
+	cut := quick
+	cut.cut = true
+	for _, tc := range []struct {
+		reason           string
+		us, one, another result
+		met              bool
+	}{
+		{reason: "all done", us: quick, one: quick, another: quick, met: true},
+		{reason: "one limit is enough", us: quick, one: cut, another: quick, met: true},
+		{reason: "no limit is done", us: quick, one: cut, another: cut},
+		{reason: "we are not done, though the limit took as long", us: cut, one: quick, another: quick},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := field{named(tc.us, nameOurs), named(quick, nameKubectl), named(quick, nameLoop), named(tc.one, limitPrefix+"a"), named(tc.another, limitPrefix+"b")}
+			require.Equal(t, tc.met, targetsOfW3(f)[0].Met())
+			require.Equal(t, !tc.us.cut, targetsOfW3(f)[1].Met(), "the requests are all counted if we are done")
+			require.Equal(t, !tc.us.cut, targetsOfW1(f)[3].Met(), "the same in W1")
+		})
+	}
+}
+
 func TestIdleSection(t *testing.T) {
 	k := idle{nodes: 2, window: 2 * time.Minute}
 	var events []cluster.AuditEvent

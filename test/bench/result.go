@@ -80,10 +80,9 @@ func (f field) rows() [][]string {
 	var out [][]string
 	for _, r := range f {
 		wall := seconds(r.wall)
-		proportion := fmt.Sprintf("%.2f", ratio(r.wall, f.limit()))
+		proportion := f.toTheLimit(r)
 		if r.cut {
 			wall = fmt.Sprintf("> %s, %d of %d pods left", wall, r.left, r.pods)
-			proportion = "> " + proportion
 		}
 		out = append(out, []string{
 			r.name, wall, r.time(0), r.time((r.nodes - 1) / 2), r.time(r.nodes - 1), fmt.Sprint(len(r.requests)), fmt.Sprintf("%.2f", r.perPod()),
@@ -91,6 +90,18 @@ func (f field) rows() [][]string {
 		})
 	}
 	return out
+}
+
+// toTheLimit is the result's time in proportion to the limit's; a dash if no limit was done.
+func (f field) toTheLimit(r result) string {
+	if f.limit() == 0 {
+		return "–"
+	}
+	text := fmt.Sprintf("%.2f", ratio(r.wall, f.limit()))
+	if r.cut {
+		return "> " + text
+	}
+	return text
 }
 
 // time is the time of the n-th node, or a dash if it was not rid of its pods.

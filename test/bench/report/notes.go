@@ -32,7 +32,7 @@ func ParseNotes(text []byte) (Notes, error) {
 // Explain reports whether the notes say why this target of this workload is missed by that much.
 func (n Notes) Explain(workload string, t Target) bool {
 	note, ok := n[workload][t.Text]
-	return ok && note.Why != "" && t.Measured <= note.UpTo
+	return ok && !t.Unknown && note.Why != "" && t.Measured <= note.UpTo
 }
 
 // Check returns an error if a note is about a target that these sections do not have: it has been renamed, and

@@ -35,6 +35,7 @@ func TestVerdict(t *testing.T) {
 		{reason: "further above than what is explained", target: wall(1.31), notes: notes, want: missed, fails: true},
 		{reason: "a note without words explains nothing", target: wall(1.2), notes: Notes{"W1": {text: {UpTo: 2}}}, want: missed, fails: true},
 		{reason: "a note on another workload", target: wall(1.2), notes: Notes{"W2": notes["W1"]}, want: missed, fails: true},
+		{reason: "a contender was not done", target: Target{Text: text, Most: 1.15, Measured: 1, Unknown: true}, notes: notes, want: missed, fails: true},
 		{reason: "a time as it is fails nothing", target: Target{Text: text, Most: 100, Measured: 120, Timing: true}, want: told},
 		{reason: "a time as it is may be explained", target: Target{Text: text, Most: 1, Measured: 1.2, Timing: true}, notes: notes, want: explained},
 	} {
@@ -59,6 +60,7 @@ func TestValue(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, Target{Measured: tc.measured, Unit: tc.unit}.value())
 	}
+	require.Equal(t, "not done in time", Target{Measured: 1, Unknown: true}.value())
 }
 
 func sample(name string, measured float64) Section {
