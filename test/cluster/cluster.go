@@ -220,7 +220,7 @@ func (c *Cluster) Stop() error {
 	err := c.stopAll()
 	c.launcher.close()
 	if !c.options.Keep {
-		err = errors.Join(err, os.RemoveAll(c.layout.dir))
+		err = errors.Join(err, c.layout.remove())
 	}
 	c.owner.unlock()
 	if err != nil {

@@ -82,7 +82,7 @@ func claimNamed(l layout, name string) (layout, *lockFile, error) {
 			return layout{}, nil, err
 		}
 		held.unlock()
-		if err := os.RemoveAll(l.dir); err != nil {
+		if err := l.remove(); err != nil {
 			return layout{}, nil, fmt.Errorf("removing what an earlier cluster %q left: %w", name, err)
 		}
 	}
@@ -117,7 +117,7 @@ func sweep(run string, now time.Time) error {
 			continue // its owner lives
 		}
 		held.unlock()
-		if err := os.RemoveAll(l.dir); err != nil {
+		if err := l.remove(); err != nil {
 			return fmt.Errorf("removing a left-over cluster: %w", err)
 		}
 	}
@@ -130,4 +130,23 @@ func stays(l layout, now time.Time) bool {
 	}
 	info, err := os.Stat(l.failed())
 	return err == nil && now.Sub(info.ModTime()) < failedFor
+}
+
+// remove removes the folder, its lock after all else: while that is held, the rest may still be there.
+func (l layout) remove() error {
+	entries, err := os.ReadDir(l.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if path := l.path(e.Name()); path != l.lock() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(l.dir)
 }

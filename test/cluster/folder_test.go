@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -101,4 +102,29 @@ func TestTail(t *testing.T) {
 	require.Equal(t, "b\nc", tail(path, 2))
 	require.Equal(t, "a\nb\nc", tail(path, 9))
 	require.Contains(t, tail(path+"x", 2), "no such file", "a missing log is said, not hidden")
+}
+
+// Who waits for a cluster to end may find nothing left of it then.
+func TestTheLockGoesLast(t *testing.T) {
+	for range 20 {
+		l := layout{t.TempDir()}
+		held, err := tryLock(l.lock())
+		require.NoError(t, err)
+		for i := range 200 {
+			dir := l.path(fmt.Sprintf("part-%d", i))
+			require.NoError(t, os.Mkdir(dir, 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+		}
+		removed := make(chan error, 1)
+		go func() {
+			removed <- l.remove()
+			held.unlock()
+		}()
+		for (State{Dir: l.dir}).alive() {
+			continue
+		}
+		left, _ := filepath.Glob(l.path("*"))
+		require.Empty(t, left)
+		require.NoError(t, <-removed)
+	}
 }

@@ -34,6 +34,16 @@ func tryLock(path string) (*lockFile, error) {
 	return nil, fmt.Errorf("locking %s: %w", path, err)
 }
 
+// locked says whether somebody holds the lock at path. It makes no file: where there is none, nobody does.
+func locked(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
 // lock takes the lock at path, waiting for it as long as ctx lives. waiting is
 // called once if another holds it.
 func lock(ctx context.Context, path string, waiting func()) (*lockFile, error) {

@@ -85,14 +85,7 @@ func Running() ([]State, error) {
 
 // alive reports whether the owner holds the cluster's lock. A process id alone
 // proves nothing: ids are used again.
-func (s State) alive() bool {
-	if _, err := os.Stat(s.Dir); err != nil {
-		return false
-	}
-	held, err := tryLock(layout{s.Dir}.lock())
-	held.unlock()
-	return errors.Is(err, errLocked)
-}
+func (s State) alive() bool { return locked(layout{s.Dir}.lock()) }
 
 // Ended waits until the owner of the cluster is gone.
 func (s State) Ended(ctx context.Context) error {
