@@ -39,7 +39,7 @@ test: unit ## test everything, also on a real control plane (the first run build
 	cd test && go test -timeout 40m ./...
 
 .PHONY: bench
-bench: ## measure the operator beside its peers, into docs/benchmarks.md (half an hour; W=W1,W3 picks workloads)
+bench: ## measure the operator beside its peers, into docs/benchmarks.md (long; W=W1,W3 picks workloads)
 	@cd test && go run ./bench -w "$(W)"
 
 GOBENCH := docs/benchmarks/go.txt

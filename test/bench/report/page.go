@@ -26,7 +26,7 @@ contenders as processes under service accounts of their own. Each contender gets
 Requests are counted from the API server's audit log, by user. Peak memory is the resident set; of several
 processes, the sum of their peaks. Pods take a second to go unless a workload says otherwise.
 
-` + "`make bench`" + ` measures everything in about half an hour, ` + "`make bench W=W1`" + ` one workload. It ends with exit code 1 if a
+` + "`make bench`" + ` measures everything, ` + "`make bench W=W1`" + ` one workload. It ends with exit code 1 if a
 target is missed of which this page does not say why. A time as it is depends on the machine: one that is missed is
 told, and fails nothing.
 `
