@@ -16,8 +16,8 @@ const (
 	statusDelay  = time.Second
 	statusGrowth = 200 * time.Millisecond
 	statusLong   = 5 * time.Second
-	statusShare  = 300 * time.Millisecond
-	statusLimit  = time.Minute
+	statusShare  = 500 * time.Millisecond
+	statusLimit  = 2 * time.Minute
 )
 
 // pace remembers how each object's status was written.

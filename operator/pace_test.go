@@ -25,8 +25,8 @@ func TestPace(t *testing.T) {
 		{"a single drain is written about once a second", 0, 0, 1, time.Second, 1500 * time.Millisecond, 0, false},
 		{"and may be after that", 0, 0, 1, 0, 0, 1200 * time.Millisecond, true},
 		{"one that takes long more seldom", 0, 0, 50, 5 * time.Second, 5 * time.Second, 0, false},
-		{"many under way share what there is", 39, 0, 1, 12 * time.Second, 12 * time.Second, 0, false},
-		{"a great many as well, up to a limit", 999, 0, 1, time.Minute, time.Minute, 0, false},
+		{"many under way share what there is", 39, 0, 1, 20 * time.Second, 20 * time.Second, 0, false},
+		{"a great many as well, up to a limit", 999, 0, 1, 2 * time.Minute, 2 * time.Minute, 0, false},
 		{"those that only hold their nodes cost nothing", 0, 500, 1, time.Second, 1500 * time.Millisecond, 0, false},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -86,6 +87,21 @@ func anObject(name, node string) *v1beta1.NodeMaintenance {
 
 func aNode(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node-uid"}}
+}
+
+// Each pass looks through all objects: that must not cost a copy of each.
+func TestPassCopiesNoOtherObject(t *testing.T) {
+	var copied []client.ListOption
+	r := newRoom(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, all client.ObjectList, o ...client.ListOption) error {
+		var lo client.ListOptions
+		if lo.ApplyOptions(o); !ptr.Deref(lo.UnsafeDisableDeepCopy, false) {
+			copied = append(copied, &lo)
+		}
+		return c.List(ctx, all, o...)
+	}}, aNode("n1"), anObject("a", "n1"), anObject("b", "n2"))
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1"}, r.engine.started)
+	require.Empty(t, copied)
 }
 
 // A node is handed over to an object that will give it back, also if that one goes before its first pass.

@@ -116,12 +116,12 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 	if !ok {
 		return nil
 	}
-	var all v1beta1.NodeMaintenanceList
-	if err := r.client.List(ctx, &all); err != nil {
+	all, err := list(ctx, r.client)
+	if err != nil {
 		return nil // the cache is closing
 	}
 	var out []reconcile.Request
-	for _, other := range all.Items {
+	for _, other := range all {
 		if other.Name != nm.Name && other.Spec.NodeName == nm.Spec.NodeName {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&other)})
 		}
