@@ -3,6 +3,7 @@
 package drainer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -23,11 +24,11 @@ func numbers(budgets []*policyv1.PodDisruptionBudget) []Budget {
 	return out
 }
 
-// setOf names a set of budgets: it changes when one comes or goes.
+// setOf names a set of budgets: it changes when one comes, goes or is edited, not when its numbers change.
 func setOf(budgets []*policyv1.PodDisruptionBudget) string {
 	var ids []string
 	for _, b := range budgets {
-		ids = append(ids, string(b.UID))
+		ids = append(ids, fmt.Sprint(b.UID, "/", b.Generation))
 	}
 	return strings.Join(ids, ",")
 }

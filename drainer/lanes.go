@@ -14,10 +14,6 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// slowCall is how long a call keeps those behind it waiting. The API server sleeps for half a second when two
-// writes of one budget's status collide, and a webhook may take what time it likes.
-const slowCall = 200 * time.Millisecond
-
 // lanes let the pods behind one budget go one after the other, over all nodes: evictions that share a budget
 // hold each other up inside the API server, and what it answers to one of them holds for all.
 type lanes struct {
@@ -26,6 +22,7 @@ type lanes struct {
 
 	mu       sync.Mutex
 	byBudget map[types.UID]*lane
+	pulse    pulse
 }
 
 // lane is the queue behind one budget.
@@ -95,7 +92,11 @@ func (l *lanes) advance(at *lane) {
 
 // timed makes the call of t, which holds the lane for a moment only.
 func (l *lanes) timed(at *lane, t *ticket) {
-	timer := time.AfterFunc(slowCall, func() {
+	l.mu.Lock()
+	slow := l.pulse.slow()
+	l.mu.Unlock()
+	began := l.clock.Now()
+	timer := time.AfterFunc(slow, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		at.free(t)
@@ -103,6 +104,9 @@ func (l *lanes) timed(at *lane, t *ticket) {
 	})
 	defer timer.Stop()
 	t.run()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pulse.beat(l.clock.Since(began))
 }
 
 // landed notes the answer to the call of t, and lets the next one go.

@@ -5,6 +5,7 @@ package drainer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,8 @@ type memory struct {
 
 	judging  sync.Mutex
 	verdicts verdicts
+
+	blocked atomic.Bool // the last report said so of a pod
 
 	mu       sync.Mutex
 	began    bool

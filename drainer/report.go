@@ -109,6 +109,7 @@ func (m *memory) report(pods []judged, blocks func(budget types.UID) bool, now t
 		}
 	}
 	m.noteAlone(r, now)
+	m.blocked.Store(len(r.Blocked) > 0)
 	r.RetryAfter = m.wait(pods, now)
 	r.sort()
 	return r

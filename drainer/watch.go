@@ -73,8 +73,9 @@ func (d *Drainer) copiesOfBudgets(node string, namespaces map[string]bool) map[s
 	return out
 }
 
-// budgetsChanged lets go whom a budget of the namespace allows to, and wakes the nodes that use its copy: at
-// once if other budgets are there, since that changes who waits for which, else in time for the next report.
+// budgetsChanged lets go whom a budget of the namespace allows to, and wakes nodes that use its copy: all of them
+// at once if other budgets are there, since that changes who waits for which, else those whose report tells
+// of the numbers, in time for the next.
 func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 	c := d.budgets.get(namespace)
 	if c == nil {
@@ -94,7 +95,7 @@ func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 		return
 	}
 	for _, node := range nodes {
-		if v := d.view(node); v != nil {
+		if v := d.view(node); v != nil && d.memory(node).blocked.Load() {
 			v.wakeSoon()
 		}
 	}
