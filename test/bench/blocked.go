@@ -94,7 +94,7 @@ func (k blocked) one(ctx context.Context, b *bench, c contender, pods int) (resu
 			return result{}, err
 		}
 	}
-	return s.drain(ctx, c, s.nodes, clean)
+	return s.drain(ctx, c, s.nodes, clean, patience)
 }
 
 // last is the time of the last node; of a contender that was cut, the time it had.

@@ -128,9 +128,10 @@ type operatorRun struct {
 
 func (r operatorRun) end() (usage, error) {
 	r.stop()
-	peak, err := peakOf(r.p.PID())
+	used, err := memoryOf(r.p.PID())
 	err = errors.Join(err, r.p.Stop(10*time.Second))
-	return usage{peak, cpuOf(r.p.Usage())}, err
+	used.cpu = cpuOf(r.p.Usage())
+	return used, err
 }
 
 // commands runs a process for each argument, all at once.

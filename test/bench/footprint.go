@@ -57,7 +57,7 @@ func (k footprint) peak(ctx context.Context, b *bench, s *stage, drained []strin
 	if err := s.fill(ctx, from, to); err != nil {
 		return result{}, err
 	}
-	r, err := s.drain(ctx, ours(b.program), drained, drained)
+	r, err := s.drain(ctx, ours(b.program), drained, drained, patience)
 	if err == nil && r.cut {
 		err = fmt.Errorf("%d nodes were not drained in %s", len(drained), patience)
 	}
@@ -67,13 +67,13 @@ func (k footprint) peak(ctx context.Context, b *bench, s *stage, drained []strin
 func (k footprint) section(small, large result) report.Section {
 	mib := func(r result) float64 { return float64(r.used.peak) / (1 << 20) }
 	row := func(pods int, r result) []string {
-		return []string{fmt.Sprint(pods * k.nodes), fmt.Sprintf("%.1f MiB", mib(r)), seconds(r.used.cpu), fmt.Sprint(len(r.requests)), fmt.Sprint(r.pods)}
+		return []string{fmt.Sprint(pods * k.nodes), fmt.Sprintf("%.1f MiB", mib(r)), fmt.Sprintf("%.1f MiB", float64(r.used.files)/(1<<20)), seconds(r.used.cpu), fmt.Sprint(len(r.requests)), fmt.Sprint(r.pods)}
 	}
 	return report.Section{
 		How: fmt.Sprintf("%d of %d nodes. The pods are made bound to their nodes, side by side, without the scheduler, and kwok makes them run: first %d a node; then, "+
 			"in the same cluster, %d a node. Each time the operator is started anew and drains %d other nodes, from its start to its end; "+
 			"the first ones have been given back before.", k.drained, k.nodes, k.few, k.many, k.drained),
-		Columns: []string{"pods in the cluster", "peak memory", "CPU", "requests", "pods drained"},
+		Columns: []string{"pods in the cluster", "peak memory", "of it pages of files", "CPU", "requests", "pods drained"},
 		Rows:    [][]string{row(k.few, small), row(k.many, large)},
 		Targets: []report.Target{
 			{Text: "peak memory at most 80 MiB", Unit: "MiB", Most: 80, Measured: mib(large)},

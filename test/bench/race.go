@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,24 @@ import (
 	"github.com/nodemaint/nodemaint/test/bench/report"
 )
 
-// patience is how long a contender may take. One that is not done by then is ended, and the table says so.
+// patience is how long a contender may take if nothing else is said. One that is not done by then is ended, and the
+// table says so.
 const patience = 4 * time.Minute
 
 // race lets every contender drain the same load, each on a cluster of its own.
 type race struct {
 	load    load
 	targets func(field) []report.Target
+	// longer and peers are how long ours and the limits, and the peers, may take; zero for patience.
+	longer, peers time.Duration
+}
+
+// patience is how long that contender may take.
+func (r race) patience(c contender) time.Duration {
+	if c.name == nameKubectl || c.name == nameLoop {
+		return cmp.Or(r.peers, patience)
+	}
+	return cmp.Or(r.longer, patience)
 }
 
 func (r race) steps() int { return len(contenders("")) }
@@ -47,11 +59,15 @@ func (r race) measure(ctx context.Context, b *bench) (report.Section, error) {
 }
 
 func (r race) how() string {
-	return fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
+	how := fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
 		"each that lets half of their pods go; a pod that has left gets a successor on one of %d other nodes. "+
 		"`first`, `median` and `last` are times from the start until a node is rid of its pods, `wall` until the contender "+
-		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %g minutes is ended.",
-		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), patience.Minutes())
+		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %g minutes is ended",
+		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), cmp.Or(r.longer, patience).Minutes())
+	if r.peers > 0 {
+		how += fmt.Sprintf(", kubectl drain and the library loop after %g", r.peers.Minutes())
+	}
+	return how + "."
 }
 
 // one lets one contender drain the load.
@@ -64,12 +80,12 @@ func (r race) one(ctx context.Context, b *bench, c contender) (result, error) {
 	if err := s.populate(ctx, r.load); err != nil {
 		return result{}, err
 	}
-	return s.drain(ctx, c, s.nodes, s.nodes)
+	return s.drain(ctx, c, s.nodes, s.nodes, r.patience(c))
 }
 
 // drain lets the contender drain nodes, until those that are watched are rid of their pods and, if these are all,
 // the contender is done.
-func (s *stage) drain(ctx context.Context, c contender, nodes, watched []string) (result, error) {
+func (s *stage) drain(ctx context.Context, c contender, nodes, watched []string, patience time.Duration) (result, error) {
 	g, err := s.measure(ctx, watched)
 	if err != nil {
 		return result{}, err

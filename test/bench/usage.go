@@ -14,22 +14,30 @@ import (
 
 // usage is what the processes of a contender used.
 type usage struct {
-	peak uint64 // bytes resident; of several processes, the sum of their peaks
-	cpu  time.Duration
+	peak  uint64 // bytes resident; of several processes, the sum of their peaks
+	files uint64 // of them pages of files, the program's own, when it was last asked; zero of several processes
+	cpu   time.Duration
 }
 
 // peakOf returns the most memory that a running process has had resident. What wait4 tells of an ended one
 // will not do: there Linux counts in what the parent had resident when it made the process.
 func peakOf(pid int) (uint64, error) {
+	used, err := memoryOf(pid)
+	return used.peak, err
+}
+
+// memoryOf returns what peakOf does, and how much of the memory that is resident now the kernel can take away
+// without a loss: the pages of files.
+func memoryOf(pid int) (usage, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, err
+		return usage{}, err
 	}
 	status, err := p.NewStatus()
 	if err != nil {
-		return 0, err
+		return usage{}, err
 	}
-	return status.VmHWM, nil
+	return usage{peak: status.VmHWM, files: status.RssFile}, nil
 }
 
 // cpuOf returns the CPU time that an ended process used, from what wait4 tells.
