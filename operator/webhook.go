@@ -38,7 +38,7 @@ func SetupWebhook(mgr ctrl.Manager) error {
 	}
 	live := mgr.GetAPIReader()
 	v := &validator{live: live, etcd: quorum.New(live, groups)}
-	mgr.GetWebhookServer().Register(WebhookPath, admission.WithValidator(mgr.GetScheme(), v))
+	mgr.GetWebhookServer().Register(WebhookPath, noLarger(admission.WithValidator(mgr.GetScheme(), v)))
 	return nil
 }
 

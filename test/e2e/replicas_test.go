@@ -172,7 +172,7 @@ func TestTheOperatorComesAndGoes(t *testing.T) {
 		e.within(t, renewal, "another for both", same)
 		nm, _, relax := blocked(t)
 		for _, at := range []int{e.WebhookPort, second} {
-			_, review := askWebhook(t, at, reviewOf(t, maintenanceOf("another", nm.Name)))
+			review := askWebhook(t, at, reviewOf(t, maintenanceOf("another", nm.Name)))
 			require.Equal(t, fmt.Sprintf("invalid nodeName, a NodeMaintenance for node %s already exists", nm.Name), review.Response.Result.Message)
 		}
 		require.NotEmpty(t, linesOf(t, a.Log, nm.Name))
