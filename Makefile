@@ -1,6 +1,6 @@
 # What can be done here; `make help` lists it. Needed: git, make, Go, and the Go module proxy.
 
-MODULES := . test test/cluster test/cluster/components tools tools/lint
+MODULES := . test test/cluster test/cluster/components tools tools/lint tools/vuln
 LIBRARY := ./taint ./lease ./drainer ./maintenance
 COVERAGE := 90
 
@@ -13,6 +13,7 @@ endif
 TOOL := go tool -modfile=tools/go.mod
 LINT := go tool -modfile=tools/lint/go.mod golangci-lint
 LINT_PATH := go tool -modfile=tools/lint/go.mod -n golangci-lint
+VULN := -modfile=tools/vuln/go.mod
 
 .DEFAULT_GOAL := help
 
@@ -69,6 +70,15 @@ lint: ## check the code, and who imports whom
 	$(LINT) run ./...
 	@bin=$$($(LINT_PATH)) && for m in test test/cluster; do (cd $$m && echo "$$m" && $$bin run ./...) || exit 1; done
 
+# The database is a Go module too, pinned beside the tool: the answer changes when the code does or the pin.
+.PHONY: vuln
+vuln: ## look for known vulnerabilities that the code reaches
+	@set -e; db=$$(mktemp -d); trap 'rm -r "$$db"' EXIT; \
+	index=$$(go tool $(VULN) -n indexdb); check=$$(go tool $(VULN) -n govulncheck); \
+	$$index -vulns "$$(go list $(VULN) -m -f '{{.Dir}}' golang.org/x/vulndb)/data/osv" -out "$$db"; \
+	for m in . test test/cluster; do echo "$$m"; (cd $$m && $$check -db "file://$$db" ./...) || bad="$$bad $$m"; done; \
+	test -z "$$bad" || { echo "vulnerable:$$bad"; exit 1; }
+
 .PHONY: tidy
 tidy:
 	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
@@ -81,3 +91,4 @@ verify: ## check that all is generated, tidy, formatted and committed
 	@$(MAKE) --no-print-directory lint
 	@git diff --exit-code --stat || { echo "generated files were not up to date, or are not committed"; exit 1; }
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is not clean"; exit 1; }
+	@$(MAKE) --no-print-directory vuln
