@@ -55,6 +55,10 @@ fuzz: ## let each fuzzer look for FUZZTIME (default 2m) for what breaks a promis
 		echo "$$f"; go test $${f%:*} -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime $(or $(FUZZTIME),2m) || exit 1; \
 	done
 
+.PHONY: mutants
+mutants: ## put bugs into the packages, one at a time, and see that a test catches each
+	@cd test && go run ./mutants
+
 .PHONY: cluster
 cluster: ## bring a real control plane up, until Ctrl-C
 	@cd test/cluster && go run ./cmd/cluster up

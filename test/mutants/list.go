@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// mutants are bugs that would break what docs/reliability.md promises.
+var mutants = []mutant{
+	{
+		bug: "evict whatever has the pod's name", file: "drainer/post.go", tests: "./drainer",
+		was: `p := &metav1.Preconditions{UID: &pod.UID}`,
+		is:  `p := &metav1.Preconditions{}`,
+	},
+	{
+		bug: "evict pods that are terminating", file: "drainer/due.go", tests: "./drainer",
+		was: `j.fate != leaves || j.pod.DeletionTimestamp != nil || !a.waits() || m.braked`,
+		is:  `j.fate != leaves || !a.waits() || m.braked`,
+	},
+	{
+		bug: "mark the node without a record", file: "maintenance/hold.go", tests: "./maintenance",
+		was: `c.annotations = map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}`,
+	},
+	{
+		bug: "release the lease before the node is given back", file: "maintenance/stop.go", tests: "./maintenance",
+		was: `	restored, err := e.restore(ctx, n)
+	if err != nil {
+		return restored, fmt.Errorf("stopping maintenance: %w", err)
+	}
+	if err := e.opts.Lease.Release(ctx, node); err != nil {
+		return restored, fmt.Errorf("stopping maintenance: %w", err)
+	}
+`,
+		is: `	if err := e.opts.Lease.Release(ctx, node); err != nil {
+		return Restored{}, fmt.Errorf("stopping maintenance: %w", err)
+	}
+	restored, err := e.restore(ctx, n)
+	if err != nil {
+		return restored, fmt.Errorf("stopping maintenance: %w", err)
+	}
+`,
+	},
+	{
+		bug: "give the node back a second time", file: "maintenance/stop.go", tests: "./maintenance",
+		was: `	c := change{annotations: map[string]*string{RecordAnnotation: nil}}
+	done := Restored{Changed: true}
+`,
+		is: `	c := change{}
+	done := Restored{Changed: true}
+`,
+	},
+	{
+		bug: "go on with a maintenance that was given up", file: "maintenance/start.go", tests: "./maintenance",
+		was: `	if prior.Done() {
+		return prior, nil
+	}
+`,
+	},
+	{
+		bug: "never renew the lease", file: "lease/decide.go", tests: "./lease",
+		was: `now.Before(renewAt(l)) && as(l, want)`,
+		is:  `as(l, want)`,
+	},
+	{
+		bug: "take a lease from its holder", file: "lease/decide.go", tests: "./lease",
+		was: `	default:
+		return wait
+`,
+		is: `	default:
+		return take
+`,
+	},
+	{
+		bug: "count a conflict as a failure of the lease", file: "maintenance/claim.go", tests: "./maintenance",
+		was: `case errors.As(err, &refused) && refused.Lapsed:`,
+		is:  `case errors.As(err, &refused) && refused.Lapsed, apierrors.IsConflict(err):`,
+	},
+	{
+		bug: "write taints over another's (package taint)", file: "taint/apply.go", tests: "./taint",
+		was: `"metadata": map[string]any{"resourceVersion": resourceVersion},`,
+	},
+	{
+		bug: "write taints over another's (package maintenance)", file: "maintenance/patch.go", tests: "./maintenance",
+		was: `meta := map[string]any{"resourceVersion": resourceVersion}`,
+		is:  `meta := map[string]any{}`,
+	},
+	{
+		bug: "report 100 with a pod left", file: "maintenance/progress.go", tests: "./maintenance",
+		was: `case p.Pending <= 0:`,
+		is:  `case p.Pending <= 1:`,
+	},
+	{
+		bug: "let the object go before its node is given back", file: "operator/reconciler.go", tests: "./operator",
+		was: `	if !handedOver {
+		restored, err :=`,
+		is: `	if handedOver {
+		restored, err :=`,
+	},
+}
