@@ -337,3 +337,25 @@ func TestFailureNotStoredTouchesNothingTwice(t *testing.T) {
 		require.Equal(t, before, looks(s.Node("n1")))
 	})
 }
+
+// TestConflictIsNoLeaseFailure: that another writer is always faster is no reason to give the node back.
+func TestConflictIsNoLeaseFailure(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		state := s.until(maintenance.State{}, maintenance.Succeeded)
+		changed := apierrors.NewConflict(coordinationv1.Resource("leases"), "node-n1", errors.New("it has changed"))
+		faster := s.Fail(func(r mt.Request) bool { return r.Resource == "leases" && r.Write() }, changed)
+		advance(20 * time.Minute) // the lease is to be renewed
+		for range 5 {
+			next, err := s.Start(t.Context(), "n1", state)
+			require.ErrorContains(t, err, "it has changed")
+			require.Equal(t, state, next)
+			advance(maintenance.LeaseRetry)
+		}
+		require.True(t, s.Node("n1").Spec.Unschedulable)
+
+		faster.Remove()
+		state = s.start(state)
+		require.Equal(t, maintenance.Succeeded, state.Phase)
+		require.Zero(t, state.LeaseErrors)
+	})
+}
