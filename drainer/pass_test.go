@@ -51,6 +51,18 @@ func TestOneEvictionForAPod(t *testing.T) {
 	}, web(2)...)
 }
 
+// TestTerminatingPodWithoutAWatch: no copy of the pod is looked at once more before the call is made.
+func TestTerminatingPodWithoutAWatch(t *testing.T) {
+	onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.DeletePod("shop", "web-1")
+		for range 3 {
+			require.Equal(t, map[string]string{"shop/web-0": "leaving", "shop/web-1": "leaving"}, where(s.pass("n1")))
+			advance(10 * time.Second)
+		}
+		require.Equal(t, []string{"shop/web-0"}, s.evictions(), "the terminating one never, the other once")
+	}, web(2)...)
+}
+
 func TestAcceptedBeforeTheWatchShowsIt(t *testing.T) {
 	onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{}, func(t *testing.T, s *stage) {
 		s.watch("n1")
