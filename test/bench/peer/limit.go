@@ -87,7 +87,7 @@ func postAll(ctx context.Context, c rest.Interface, pods []corev1.Pod, slots cha
 		}
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
-		case apierrors.IsTooManyRequests(err):
+		case apierrors.IsTooManyRequests(err), apierrors.IsConflict(err): // a conflict is what its own collisions end in, after 20 tries
 			pods = append(pods, p)
 			if err := pauseUntil(ctx, time.Now().Add(50*time.Millisecond)); err != nil {
 				return err
