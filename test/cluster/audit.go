@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -19,7 +20,10 @@ type AuditEvent struct {
 	Time      time.Time // when the request came in
 	User      string
 	UserAgent string
-	Verb      string
+	// Credential tells two tokens of one service account apart, as JTI= and the token's jti; empty if the user
+	// came with anything else.
+	Credential string
+	Verb       string
 	// Group, Resource, Subresource, Namespace and Name say what was asked for; all
 	// are empty for a request such as /readyz.
 	Group, Resource, Subresource, Namespace, Name string
@@ -30,6 +34,9 @@ type AuditEvent struct {
 	// ResponseComplete, or Panic.
 	Stage string
 }
+
+// credentialKey is under what the API server notes the token that a user came with.
+const credentialKey = "authentication.kubernetes.io/credential-id"
 
 // AuditFilter picks audit events. A zero field picks all.
 type AuditFilter struct {
@@ -99,17 +106,20 @@ func parseAudit(r io.Reader, f AuditFilter) ([]AuditEvent, error) {
 func parseAuditLine(line []byte) (AuditEvent, error) {
 	var raw struct {
 		AuditID, Stage, RequestURI, Verb, UserAgent string
-		User                                        struct{ Username string }
-		ObjectRef                                   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
-		ResponseStatus                              struct{ Code int }
-		RequestReceivedTimestamp                    time.Time
+		User                                        struct {
+			Username string
+			Extra    map[string][]string
+		}
+		ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+		ResponseStatus           struct{ Code int }
+		RequestReceivedTimestamp time.Time
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return AuditEvent{}, err
 	}
 	return AuditEvent{
 		ID: raw.AuditID, Time: raw.RequestReceivedTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent,
-		Verb: raw.Verb, Group: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource,
+		Credential: strings.Join(raw.User.Extra[credentialKey], " "), Verb: raw.Verb, Group: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource,
 		Subresource: raw.ObjectRef.Subresource, Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
 		URI: raw.RequestURI, Code: raw.ResponseStatus.Code, Stage: raw.Stage,
 	}, nil

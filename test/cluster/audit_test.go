@@ -11,7 +11,7 @@ import (
 )
 
 const auditLines = `{"kind":"Event","auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=1","verb":"watch","user":{"username":"u1"},"userAgent":"a","objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:00.5Z"}
-{"auditID":"2","stage":"ResponseComplete","requestURI":"/x","verb":"create","user":{"username":"u2"},"userAgent":"b","objectRef":{"resource":"pods","namespace":"n","name":"p","subresource":"eviction","apiGroup":"policy"},"responseStatus":{"code":429},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
+{"auditID":"2","stage":"ResponseComplete","requestURI":"/x","verb":"create","user":{"username":"u2","extra":{"authentication.kubernetes.io/credential-id":["JTI=1-2"]}},"userAgent":"b","objectRef":{"resource":"pods","namespace":"n","name":"p","subresource":"eviction","apiGroup":"policy"},"responseStatus":{"code":429},"requestReceivedTimestamp":"2026-01-01T00:00:01Z"}
 
 {"auditID":"1","stage":"ResponseComplete","requestURI":"/api/v1/pods?watch=1","verb":"watch","user":{"username":"u1"},"responseStatus":{"code":200},"requestReceivedTimestamp":"2026-01-01T00:00:00.5Z"}
 {"auditID":"3","stage":"Resp`
@@ -47,7 +47,7 @@ func TestParseAuditFields(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ResponseComplete", events[0].Stage, "the last stage stands for the request")
 	require.Equal(t, AuditEvent{
-		ID: "2", Time: time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), User: "u2", UserAgent: "b", Verb: "create",
+		ID: "2", Time: time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), User: "u2", UserAgent: "b", Credential: "JTI=1-2", Verb: "create",
 		Group: "policy", Resource: "pods", Subresource: "eviction", Namespace: "n", Name: "p", URI: "/x", Code: 429,
 		Stage: "ResponseComplete",
 	}, events[1])
