@@ -9,6 +9,7 @@ replace (
 
 require (
 	github.com/go-logr/logr v1.4.4
+	github.com/google/go-cmp v0.7.0
 	github.com/nodemaint/nodemaint v0.0.0-00010101000000-000000000000
 	github.com/nodemaint/nodemaint/test/cluster v0.0.0-00010101000000-000000000000
 	github.com/prometheus/procfs v0.21.1
