@@ -45,6 +45,14 @@ test: unit ## test everything, also on a real control plane (the first run build
 bench: ## measure the operator beside its peers, into docs/benchmarks.md (long; W=W1,W3 picks workloads)
 	@cd test && go run ./bench -w "$(W)"
 
+.PHONY: faults
+faults: ## let one thing after another go wrong on a real control plane (F=kill,etcd picks some; SEED=N repeats)
+	@cd test && go run ./faults -f "$(F)" $(if $(SEED),-seed $(SEED))
+
+.PHONY: soak
+soak: ## maintain 50 nodes at random, with faults, for FOR (default 10m): memory, goroutines and watches must stay flat
+	@cd test && go run ./soak -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED))
+
 GOBENCH := docs/benchmarks/go.txt
 .PHONY: gobench
 gobench: ## measure the code itself into docs/benchmarks/go.txt (compare two: benchstat OLD NEW)

@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +29,7 @@ func Read(ctx context.Context, c client.Reader) (Snapshot, error) {
 		ResourceVersion: s.Version, ResourceVersionMatch: metav1.ResourceVersionMatchExact,
 	}}
 	var maintenances v1beta1.NodeMaintenanceList
-	if err := c.List(ctx, &maintenances, then); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.List(ctx, &maintenances, then); err != nil && !Unknown(err) {
 		return Snapshot{}, fmt.Errorf("listing NodeMaintenances: %w", err)
 	}
 	var pods corev1.PodList
@@ -42,6 +43,9 @@ func Read(ctx context.Context, c client.Reader) (Snapshot, error) {
 	s.Maintenances, s.Pods, s.Leases = maintenances.Items, pods.Items, leases.Items
 	return s, nil
 }
+
+// Unknown says whether a list failed because the API server knows nothing of the kind.
+func Unknown(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 // ReadAll is Read with the events, which come last: an event is written before the step that it tells of.
 func ReadAll(ctx context.Context, c client.Reader) (Snapshot, error) {
