@@ -48,7 +48,7 @@ type Installation struct {
 // Install applies the operator's manifests to the cluster and returns when the API server serves its
 // resource.
 func Install(ctx context.Context, c *cluster.Cluster, o Options) (*Installation, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,8 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-func freePort() (int, error) {
+// FreePort returns a port of the loopback that is free now.
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)

@@ -61,7 +61,7 @@ func (i *Installation) Run(ctx context.Context, o RunOptions) (*Process, error) 
 		}
 		o.Kubeconfig = path
 	}
-	health, err := freePort()
+	health, err := FreePort()
 	if err != nil {
 		return nil, err
 	}

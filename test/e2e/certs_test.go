@@ -4,16 +4,10 @@ package e2e
 
 import (
 	"bytes"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,58 +30,34 @@ const renewal = 5 * time.Second
 
 var (
 	servingSecret = client.ObjectKey{Namespace: deploy.Namespace, Name: "webhook-server-cert"}
-	serviceName   = deploy.WebhookService + "." + deploy.Namespace + ".svc"
+	serviceName   = deploy.WebhookHost
 )
 
 // pair is a certificate and its key.
-type pair struct {
-	cert *x509.Certificate
-	key  crypto.Signer
-}
+type pair struct{ deploy.Pair }
 
 func newCA(t *testing.T, name string, end time.Time) pair {
 	t.Helper()
-	return pair{}.issue(t, x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotAfter: end,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
+	p, err := deploy.NewAuthority(name, end)
+	require.NoError(t, err)
+	return pair{p}
 }
 
 // forService issues a certificate of the webhook's Service.
-func (ca pair) forService(t *testing.T, end time.Time) pair {
+func (p pair) forService(t *testing.T, end time.Time) pair {
 	t.Helper()
-	return ca.issue(t, x509.Certificate{
-		Subject: pkix.Name{CommonName: deploy.WebhookService}, DNSNames: []string{deploy.WebhookService, serviceName, "localhost"}, NotAfter: end,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	issued, err := p.ForWebhook(end)
+	require.NoError(t, err)
+	return pair{issued}
 }
 
-// issue signs a certificate; the zero pair lets it sign itself.
-func (ca pair) issue(t *testing.T, cert x509.Certificate) pair {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	cert.SerialNumber = big.NewInt(time.Now().UnixNano())
-	cert.NotBefore = cert.NotAfter.Add(-24 * time.Hour)
-	if ca.cert == nil {
-		ca = pair{&cert, key}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &cert, ca.cert, key.Public(), ca.key)
-	require.NoError(t, err)
-	signed, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return pair{signed, key}
-}
-
-func (p pair) certPEM() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.cert.Raw})
-}
+func (p pair) certPEM() []byte { return p.CertPEM() }
 
 func (p pair) keyPEM(t *testing.T) []byte {
 	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(p.key)
+	_, key, err := p.PEM()
 	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+	return key
 }
 
 func (p pair) write(t *testing.T, dir string) {
@@ -186,9 +156,9 @@ func TestTheCertificateOfTheWebhookIsKeptGood(t *testing.T) {
 	t.Run("when it has expired, and no create is refused meanwhile", func(t *testing.T) {
 		stop := e.keepAdmitting(t, node)
 		before := edit(t, func(data map[string][]byte) {
-			ca, err := tls.X509KeyPair(data["ca.crt"], data["ca.key"])
+			ca, err := deploy.ParsePair(data["ca.crt"], data["ca.key"])
 			require.NoError(t, err)
-			expired := pair{ca.Leaf, ca.PrivateKey.(crypto.Signer)}.forService(t, time.Now().Add(-time.Minute))
+			expired := pair{ca}.forService(t, time.Now().Add(-time.Minute))
 			data["tls.crt"], data["tls.key"] = expired.certPEM(), expired.keyPEM(t)
 		})
 		e.within(t, renewal, "a certificate that is good", func() bool {
@@ -325,13 +295,13 @@ func (e *env) ofFolders(t *testing.T, node string) {
 			require.NoError(t, e.run(t.Context(), deploy.RunOptions{Flags: row.flags}))
 
 			e.eventually(t, "the webhook to be believed", func() bool { return e.admits(t, node) })
-			require.Equal(t, cert.cert.Raw, presented(t, e.WebhookPort).Raw)
+			require.Equal(t, cert.Cert.Raw, presented(t, e.WebhookPort).Raw)
 
 			next := ca.forService(t, time.Now().Add(2*time.Hour))
 			next.write(t, row.dir)
 			e.eventually(t, "the new certificate of the folder", func() bool {
 				now := presented(t, e.WebhookPort)
-				return now != nil && bytes.Equal(now.Raw, next.cert.Raw)
+				return now != nil && bytes.Equal(now.Raw, next.Cert.Raw)
 			})
 			require.True(t, e.admits(t, node))
 			require.Empty(t, e.servingSecret(t).Name, "no Secret is made")
