@@ -167,6 +167,6 @@ func presented(ctx context.Context, port int) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	return c.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }

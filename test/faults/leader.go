@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"syscall"
 	"time"
@@ -79,7 +78,7 @@ var errStillThere = errors.New("it still runs")
 func pair(ctx context.Context, s *stage, name string, happen func(ctx context.Context, leader, other *kit.Operator) error) error {
 	s.Operator.Kill()
 	began := time.Now()
-	second, err := freePort()
+	second, err := deploy.FreePort()
 	if err != nil {
 		return err
 	}
@@ -169,12 +168,3 @@ func onlyLeaders(s *stage, since time.Time) error {
 }
 
 var errNobody = errors.New("the audit log does not tell the replicas apart")
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it takes no time
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}

@@ -32,7 +32,7 @@ func (f webhookDown) run(ctx context.Context, s *stage) (string, error) {
 			return "", err
 		}
 	}
-	nowhere, err := freePort()
+	nowhere, err := deploy.FreePort()
 	if err != nil {
 		return "", err
 	}

@@ -122,7 +122,7 @@ func (s *Stage) furnishNode(ctx context.Context, n Node) error {
 // MakeAgain deletes a node and makes another of the same name, which begins plain.
 func (s *Stage) MakeAgain(ctx context.Context, n Node) error {
 	s.looks.forget(n.Name)
-	if err := s.Client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}); err != nil {
+	if err := s.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}); err != nil {
 		return fmt.Errorf("deleting node %q: %w", n.Name, err)
 	}
 	if err := s.Cluster.AddNode(ctx, n.Name, cluster.NodeOptions{Labels: oldLabels()}); err != nil {

@@ -96,7 +96,7 @@ var errNoToken = errors.New("this is not the token of a service account")
 
 // Start starts a process. It returns at once.
 func (o *Operator) Start(ctx context.Context) error {
-	p, err := o.stage.Installation.Run(ctx, deploy.RunOptions{Program: o.stage.Program, Log: o.Log, Kubeconfig: o.config, Flags: o.flags})
+	p, err := o.stage.Run(ctx, deploy.RunOptions{Program: o.stage.Program, Log: o.Log, Kubeconfig: o.config, Flags: o.flags})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nodemaint/nodemaint/test/deploy"
+	"github.com/nodemaint/nodemaint/test/faults/kit"
+)
+
+const (
+	nodes, podsPerNode = 50, 3
+	sampleEvery        = 10 * time.Second
+	// settling is how long nothing happens before a quiet sample.
+	settling = 3 * time.Second
+	// fewest is how many quiet samples of one process there have to be, the first for warming up.
+	fewest = 4
+)
+
+// run is what a soak has seen so far.
+type run struct {
+	length time.Duration
+	stage  *kit.Stage
+	gauge  *gauge
+	dice   *rand.Rand
+	began  time.Time
+	faults map[string]int // how often each has happened
+	looks  int            // at the invariants
+
+	mu      sync.Mutex
+	process int // the how manieth process of the operator this is, from 1
+	samples []sample
+}
+
+// soak maintains nodes for at least that long. What it returns is never nil; the error says what is broken.
+func soak(ctx context.Context, o kit.Options, length time.Duration) (*run, error) {
+	r := &run{length: length, process: 1, faults: map[string]int{}}
+	port, err := deploy.FreePort()
+	if err != nil {
+		return r, err
+	}
+	o.Flags = append(o.Flags, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port))
+	if r.stage, err = kit.SetUp(ctx, o); err != nil {
+		return r, err
+	}
+	if r.gauge, err = newGauge(ctx, r.stage, port); err == nil {
+		err = r.all(ctx)
+	}
+	return r, errors.Join(err, r.stage.Close())
+}
+
+// all makes rounds until the time is over and enough is known of the last process.
+func (r *run) all(ctx context.Context) error {
+	all, err := r.stage.AddNodes(ctx, "soak", nodes, podsPerNode)
+	if err != nil {
+		return err
+	}
+	r.dice, r.began = r.stage.Random("faults"), time.Now()
+	dog := r.stage.Watch(ctx)
+	for time.Since(r.began) < r.length || len(r.quiet()) < fewest {
+		if err = r.round(ctx, all); err != nil {
+			break
+		}
+	}
+	looks, broken := dog.End()
+	r.looks = looks
+	if err == nil {
+		err = r.stage.Past()
+	}
+	return errors.Join(err, broken)
+}
+
+// round maintains nodes at random with faults for a twentieth of the time, then ends every maintenance and takes a
+// sample.
+func (r *run) round(ctx context.Context, all []kit.Node) error {
+	busy := max(8*time.Second, r.length/20)
+	err := r.stage.While(ctx, all, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, busy, errOver)
+		defer cancel()
+		var sampling sync.WaitGroup
+		sampling.Go(func() { r.sampleAllTheWhile(ctx) })
+		err := r.disturb(ctx)
+		sampling.Wait()
+		if errors.Is(err, errOver) {
+			err = nil
+		}
+		return errors.Join(err, r.mend(context.WithoutCancel(ctx)))
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.stage.Calm(ctx); err != nil {
+		return err
+	}
+	if err := kit.Pause(ctx, settling); err != nil {
+		return err
+	}
+	return r.take(ctx, quiet)
+}
+
+var errOver = errors.New("the round is over")
+
+// sampleAllTheWhile takes a sample now and then. While the operator is cut off it does not answer, which is no
+// error: only the quiet samples have to be there.
+func (r *run) sampleAllTheWhile(ctx context.Context) {
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if err := r.take(ctx, busy); err != nil {
+				r.stage.Say("no sample: %v", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take takes a sample.
+func (r *run) take(ctx context.Context, when when) error {
+	r.mu.Lock()
+	pid, process := r.stage.Operator.PID(), r.process
+	r.mu.Unlock()
+	s, err := r.gauge.read(ctx, pid)
+	if err != nil {
+		return fmt.Errorf("taking a sample: %w", err)
+	}
+	s.when, s.at, s.process, s.ended = when, time.Since(r.began), process, r.stage.Finished.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.samples = append(r.samples, s)
+	r.stage.Say("%s", s)
+	return nil
+}
+
+// quiet returns the quiet samples of the last process.
+func (r *run) quiet() []sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []sample
+	for _, s := range r.samples {
+		if s.when == quiet && s.process == r.process {
+			out = append(out, s)
+		}
+	}
+	return out
+}
