@@ -24,6 +24,9 @@ func (r *run) page() string {
 		"process. Its first third of samples, one at least, is left out. Flat is: from the first sample then to the last it grows by no more than the bound, and the " +
 		"line of least squares through all rises over that time by no more than the bound, in percent of their mean.\n\n")
 	b.WriteString(r.verdict())
+	if r.clean {
+		fmt.Fprintf(&b, "\nAt the end an engine in the process of this program maintained nodes too, each %d times; not one goroutine was left of it (goleak).\n", embeddedRounds)
+	}
 	return b.String()
 }
 

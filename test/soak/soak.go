@@ -32,6 +32,7 @@ type run struct {
 	began  time.Time
 	faults map[string]int // how often each has happened
 	looks  int            // at the invariants
+	clean  bool           // the engine in this process has left no goroutine
 
 	mu      sync.Mutex
 	process int // the how manieth process of the operator this is, from 1
@@ -70,10 +71,24 @@ func (r *run) all(ctx context.Context) error {
 	}
 	looks, broken := dog.End()
 	r.looks = looks
-	if err == nil {
-		err = r.stage.Past()
+	if err = errors.Join(err, broken); err != nil {
+		return err
 	}
-	return errors.Join(err, broken)
+	return r.last(ctx, all)
+}
+
+// last is what is done once, after all rounds.
+func (r *run) last(ctx context.Context, all []kit.Node) error {
+	if err := r.stage.Past(); err != nil {
+		return err
+	}
+	if err := r.stage.Operator.Stop(10 * time.Second); err != nil {
+		return err
+	}
+	if err := r.embedded(ctx, all[:5]); err != nil {
+		return err
+	}
+	return r.stage.Calm(ctx)
 }
 
 // round maintains nodes at random with faults for a twentieth of the time, then ends every maintenance and takes a

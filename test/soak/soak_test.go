@@ -79,6 +79,9 @@ func TestPage(t *testing.T) {
 	require.Contains(t, page, "| memory | +10.0 % |")
 	require.Contains(t, page, "| 20 % | flat |")
 	require.Contains(t, page, "| 5 % | **it grows** |")
+	require.NotContains(t, page, "goleak", "of what has not been looked at nothing is said")
+	r.clean = true
+	require.Contains(t, r.page(), "not one goroutine was left of it")
 	require.Contains(t, (&run{}).page(), "too short")
 }
 
