@@ -21,13 +21,11 @@ func disturbed(ctx context.Context, s *stage, name string, disturb func(ctx cont
 		return err
 	}
 	p := s.Operator.Proxy
-	defer p.Pass()
 	return s.While(ctx, nodes, func(ctx context.Context) error {
-		defer p.Pass()
 		if err := kit.Pause(ctx, before); err != nil {
 			return err
 		}
-		return disturb(ctx, p)
+		return errors.Join(disturb(ctx, p), p.Pass())
 	})
 }
 
@@ -44,7 +42,9 @@ func (f cut) run(ctx context.Context, s *stage) (string, error) {
 		if err := kit.Pause(ctx, f.length); err != nil {
 			return err
 		}
-		p.Pass()
+		if err := p.Pass(); err != nil {
+			return err
+		}
 		if err := kit.Pause(ctx, before); err != nil {
 			return err
 		}

@@ -48,7 +48,9 @@ func (f gone) run(ctx context.Context, s *stage) (string, error) {
 		if err := s.Cluster.RestartAPIServer(ctx); err != nil {
 			return err
 		}
-		o.Proxy.Pass()
+		if err := o.Proxy.Pass(); err != nil {
+			return err
+		}
 		return s.Until(ctx, "a watch to be answered 410 Gone", func(context.Context) error {
 			said, err := o.Says(expired)
 			if err == nil && !said {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/nodemaint/nodemaint/test/faults/kit"
@@ -46,9 +47,8 @@ func (r *run) disturb(ctx context.Context) error {
 
 // away disturbs the connection for a while.
 func (r *run) away(ctx context.Context, disturb func()) error {
-	defer r.stage.Operator.Proxy.Pass()
 	disturb()
-	return kit.Pause(ctx, r.upTo(4*time.Second))
+	return errors.Join(kit.Pause(ctx, r.upTo(4*time.Second)), r.stage.Operator.Proxy.Pass())
 }
 
 // kill ends the operator's process; it is started again at once.
@@ -62,7 +62,9 @@ func kill(ctx context.Context, r *run) error {
 
 // mend lets the operator work again.
 func (r *run) mend(ctx context.Context) error {
-	r.stage.Operator.Proxy.Pass()
+	if err := r.stage.Operator.Proxy.Pass(); err != nil {
+		return err
+	}
 	return r.stage.Operator.Ready(ctx)
 }
 

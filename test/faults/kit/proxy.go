@@ -12,15 +12,15 @@ import (
 // Proxy stands on a connection and lets it be disturbed. It passes bytes on and understands none. Its methods are
 // safe for concurrent use.
 type Proxy struct {
-	target   string
-	listener net.Listener
-	all      sync.WaitGroup
+	target string
+	port   *port
+	all    sync.WaitGroup
 
-	mu      sync.Mutex
-	links   map[*link]bool
-	refuses bool
-	delay   time.Duration // in each direction
-	open    chan struct{} // closed while bytes pass
+	mu       sync.Mutex
+	listener net.Listener // nil while connections are refused
+	links    map[*link]bool
+	delay    time.Duration // in each direction
+	open     chan struct{} // closed while bytes pass
 }
 
 // link is one connection, both halves of it.
@@ -32,24 +32,27 @@ type link struct {
 
 // Listen makes a proxy to an address on a free port of the loopback.
 func Listen(target string) (*Proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it takes no time
+	port, err := newPort()
 	if err != nil {
-		return nil, fmt.Errorf("making a proxy to %s: %w", target, err)
+		return nil, err
 	}
-	p := &Proxy{target: target, listener: l, links: map[*link]bool{}, open: make(chan struct{})}
+	p := &Proxy{target: target, port: port, links: map[*link]bool{}, open: make(chan struct{})}
 	close(p.open)
-	p.all.Go(p.accept)
+	if err := p.Pass(); err != nil {
+		port.release()
+		return nil, err
+	}
 	return p, nil
 }
 
 // Addr returns where the proxy listens, as host:port.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+func (p *Proxy) Addr() string { return p.port.addr() }
 
 // Close ends the proxy and all connections.
 func (p *Proxy) Close() {
-	_ = p.listener.Close()
 	p.Refuse()
 	p.all.Wait()
+	p.port.release()
 }
 
 // Cut ends all connections, and says how many there were. New ones are accepted.
@@ -64,10 +67,13 @@ func (p *Proxy) Cut() int {
 	return n
 }
 
-// Refuse ends all connections, and each new one at once, until Pass.
+// Refuse ends all connections, and lets the kernel refuse new ones, until Pass.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
-	p.refuses = true
+	if p.listener != nil {
+		_ = p.listener.Close()
+		p.listener = nil
+	}
 	p.mu.Unlock()
 	p.Cut()
 }
@@ -90,30 +96,40 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d / 2
 }
 
-// Pass ends whatever disturbs. What was held up arrives.
-func (p *Proxy) Pass() {
+// Pass ends whatever disturbs. What was held up arrives. Errors: that of listening again.
+func (p *Proxy) Pass() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refuses, p.delay = false, 0
+	p.delay = 0
 	select {
 	case <-p.open:
 	default:
 		close(p.open)
 	}
+	if p.listener != nil {
+		return nil
+	}
+	l, err := p.port.listen()
+	if err != nil {
+		return fmt.Errorf("listening for a proxy to %s: %w", p.target, err)
+	}
+	p.listener = l
+	p.all.Go(func() { p.accept(l) })
+	return nil
 }
 
-func (p *Proxy) accept() {
+func (p *Proxy) accept(l net.Listener) {
 	for {
-		near, err := p.listener.Accept()
+		near, err := l.Accept()
 		if err != nil {
 			return // closed
 		}
-		p.all.Go(func() { p.serve(near) })
+		p.all.Go(func() { p.serve(l, near) })
 	}
 }
 
-// serve passes on one connection until either side, or the proxy, ends it.
-func (p *Proxy) serve(near net.Conn) {
+// serve passes on one connection, that came through from, until either side, or the proxy, ends it.
+func (p *Proxy) serve(from net.Listener, near net.Conn) {
 	far, err := net.Dial("tcp", p.target) //nolint:noctx // on this machine it is refused at once or not at all
 	if err != nil {
 		_ = near.Close()
@@ -122,7 +138,7 @@ func (p *Proxy) serve(near net.Conn) {
 	l := &link{near: near, far: far, done: make(chan struct{})}
 	defer l.end()
 	p.mu.Lock()
-	if p.refuses {
+	if p.listener != from { // it has been closed since
 		p.mu.Unlock()
 		return
 	}
