@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemaint/nodemaint/test/deploy"
+	"github.com/nodemaint/nodemaint/test/faults/kit"
 )
 
 // wrongCA makes the API server trust somebody else than who signed the webhook's certificate.
@@ -46,6 +47,9 @@ func (f wrongCA) run(ctx context.Context, s *stage) (string, error) {
 			if err := s.Until(ctx, "the right authority to be trusted", func(ctx context.Context) error { return good(ctx, s) }); err != nil {
 				return err
 			}
+			if err := kit.Pause(ctx, before); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -72,6 +76,9 @@ func (f expiredCertificate) run(ctx context.Context, s *stage) (string, error) {
 				return err
 			}
 			if err := s.Until(ctx, "a good "+what, func(ctx context.Context) error { return good(ctx, s) }); err != nil {
+				return err
+			}
+			if err := kit.Pause(ctx, before); err != nil {
 				return err
 			}
 		}

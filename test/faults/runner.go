@@ -88,7 +88,7 @@ func (r *runner) setUp(ctx context.Context) (*stage, error) {
 }
 
 // limit is how long one fault may take.
-const limit = 5 * time.Minute
+const limit = 8 * time.Minute
 
 // one lets one fault happen, and checks the invariants: of any moment all the while, the others at the end.
 func (r *runner) one(ctx context.Context, s *stage, f fault) result {

@@ -83,7 +83,7 @@ func narrowWay(name string) []client.Object {
 		&flowcontrolv1.FlowSchema{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: flowcontrolv1.FlowSchemaSpec{
-				MatchingPrecedence: 1, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
+				MatchingPrecedence: 2, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: name},
 				Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 					Subjects: []flowcontrolv1.Subject{{
 						Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: deploy.Namespace, Name: deploy.ServiceAccount},

@@ -108,14 +108,6 @@ func (s *Stage) furnishNode(ctx context.Context, n Node) error {
 	if err := s.noteLook(ctx, n); err != nil {
 		return err
 	}
-	if n.Budgeted {
-		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: n.Name}, Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: ptr.To(intstr.FromInt(0)), Selector: &metav1.LabelSelector{MatchLabels: labelsOf(n)},
-		}}
-		if err := s.Create(ctx, b); err != nil {
-			return fmt.Errorf("making budget %q: %w", n.Name, err)
-		}
-	}
 	return s.Fill(ctx, n)
 }
 
@@ -207,13 +199,28 @@ func (s *Stage) Forbid(ctx context.Context, n Node) error { return s.keep(ctx, n
 // Allow lets all go.
 func (s *Stage) Allow(ctx context.Context, n Node) error { return s.keep(ctx, n, 0) }
 
+// keep sees to it that the budget of the node is there and that low.
 func (s *Stage) keep(ctx context.Context, n Node, least int) error {
 	if !n.Budgeted {
 		return nil
 	}
-	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: n.Name}}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"minAvailable":%d}}`, least))
-	return s.Until(ctx, "budget "+n.Name+" to be written", func(ctx context.Context) error { return s.Patch(ctx, b, patch) })
+	return s.Until(ctx, "budget "+n.Name+" to be written", func(ctx context.Context) error {
+		b := budgetOf(n, least)
+		err := s.Create(ctx, b)
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return s.Patch(ctx, b, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"minAvailable":%d}}`, least)))
+	})
+}
+
+func budgetOf(n Node, least int) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: n.Name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.FromInt(least)), Selector: &metav1.LabelSelector{MatchLabels: labelsOf(n)},
+		},
+	}
 }
 
 // Touch puts a label and a taint of somebody else's on a node, or changes them.

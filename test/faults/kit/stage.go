@@ -26,8 +26,9 @@ import (
 // Namespace holds the pods that are to leave.
 const Namespace = "trouble"
 
-// Patience is how long anything may take that nothing stands in the way of.
-const Patience = 90 * time.Second
+// Patience is how long anything may take that nothing stands in the way of. An eviction that broke off in the middle
+// has charged its budget all the same, and Kubernetes takes that back after two minutes only.
+const Patience = 3 * time.Minute
 
 // Options say what stage is set up.
 type Options struct {
