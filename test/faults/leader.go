@@ -116,11 +116,8 @@ func pair(ctx context.Context, s *stage, name string, happen func(ctx context.Co
 	if err != nil {
 		return err
 	}
-	if err := s.Rest(ctx); err != nil {
+	if err := errors.Join(s.Rest(ctx), onlyLeaders(s, began)); err != nil {
 		return fmt.Errorf("while the other leads: %w", err)
-	}
-	if err := onlyLeaders(s, began); err != nil {
-		return err
 	}
 	end(a, b)
 	return s.Operator.Run(ctx)
