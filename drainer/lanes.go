@@ -15,8 +15,8 @@ import (
 )
 
 // slowCall is how long a call keeps those behind it waiting. The API server sleeps for half a second when two
-// writes of one budget's status collide, and a webhook may take what time it likes. To wait longer when all calls
-// are slow, as under load, makes fewer of them collide and was slower all the same.
+// writes of one budget's status collide, and a webhook may take what time it likes. Waiting longer when all calls
+// are slow, as under load, was tried: drains took longer.
 const slowCall = 200 * time.Millisecond
 
 // lanes let the pods behind one budget go one after the other, over all nodes: evictions that share a budget
