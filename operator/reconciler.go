@@ -36,12 +36,19 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	nm := &v1beta1.NodeMaintenance{}
 	if err := r.client.Get(ctx, req.NamespacedName, nm); err != nil {
-		r.release(req.Name)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			err = r.giveUp(ctx, req.Name)
+		}
+		return ctrl.Result{}, err
 	}
 	nm, err := r.current(ctx, r.written.freshest(nm))
 	if nm == nil || err != nil {
 		return ctrl.Result{}, err
+	}
+	if node, ok := r.watches.node(nm.Name); ok && node != nm.Spec.NodeName {
+		if err := r.giveUp(ctx, nm.Name); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	ctx = withObject(ctx, nm)
 	if nm.DeletionTimestamp != nil {
@@ -66,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // show an object that has given its node back long since. It returns nil if there is no such object any more.
 // Without our finalizer it begins with a write that fails if the cache is old.
 func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (*v1beta1.NodeMaintenance, error) {
-	if r.watches.has(nm.Name) || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
+	if _, ok := r.watches.node(nm.Name); ok || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return nm, nil
 	}
 	live := &v1beta1.NodeMaintenance{}
@@ -140,21 +147,12 @@ func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 
 // remove gives the node back, or hands it over to another object for it, and lets the object go.
 func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) error {
-	r.release(nm.Name)
 	if !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
-		return nil
+		return r.giveUp(ctx, nm.Name)
 	}
-	handedOver, err := r.handOver(ctx, nm.Spec.NodeName)
-	if err != nil {
+	r.release(nm.Name)
+	if err := r.giveBack(ctx, nm.Spec.NodeName); err != nil {
 		return err
-	}
-	if !handedOver {
-		restored, err := r.engine.Stop(ctx, nm.Spec.NodeName)
-		if err != nil {
-			return err
-		}
-		logf.FromContext(ctx).Info("node given back", "node", nm.Spec.NodeName, "changed", restored.Changed,
-			"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
 	}
 	if err := r.teller.create(ctx, removed(nm)); err != nil {
 		return err
@@ -164,6 +162,33 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("taking the finalizer off NodeMaintenance %q: %w", nm.Name, err))
 	}
+	return nil
+}
+
+// giveUp ends what is done for the object of that name, which is for its node no longer: it went without a word,
+// its finalizer taken off by force or put on in the moment in which it was deleted, or it is for another node now.
+func (r *Reconciler) giveUp(ctx context.Context, name string) error {
+	if node, ok := r.watches.node(name); ok {
+		if err := r.giveBack(ctx, node); err != nil {
+			return err
+		}
+	}
+	r.release(name)
+	return nil
+}
+
+// giveBack gives node back, unless another object acts for it.
+func (r *Reconciler) giveBack(ctx context.Context, node string) error {
+	handedOver, err := r.handOver(ctx, node)
+	if err != nil || handedOver {
+		return err
+	}
+	restored, err := r.engine.Stop(ctx, node)
+	if err != nil {
+		return err
+	}
+	logf.FromContext(ctx).Info("node given back", "node", node, "changed", restored.Changed,
+		"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
 	return nil
 }
 

@@ -25,7 +25,10 @@ import (
 )
 
 // engine notes what it is asked for and answers that maintenance goes on.
-type engine struct{ started, stopped, watched []string }
+type engine struct {
+	started, stopped, watched []string
+	broken                    error // what Stop answers once; nil for nothing
+}
 
 func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (maintenance.State, error) {
 	e.started = append(e.started, node)
@@ -33,6 +36,10 @@ func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (mai
 }
 
 func (e *engine) Stop(_ context.Context, node string) (maintenance.Restored, error) {
+	if err := e.broken; err != nil {
+		e.broken = nil
+		return maintenance.Restored{}, err
+	}
 	e.stopped = append(e.stopped, node)
 	return maintenance.Restored{}, nil
 }
@@ -191,6 +198,69 @@ func TestSameNameForAnotherNode(t *testing.T) {
 	require.NoError(t, r.reconcile("a"))
 	require.NoError(t, r.reconcile("a"))
 	require.Equal(t, []string{"n1", "n2"}, r.engine.watched)
+	require.Equal(t, []string{"n1"}, r.engine.stopped)
+}
+
+// An object may go without a deletion that anybody could act on: its finalizer is taken off by force, or the API
+// server deletes it in the moment in which it gets it. Its node is given back all the same.
+func TestGoneWithoutAWord(t *testing.T) {
+	for _, tc := range []struct {
+		reason     string
+		finalizers []string // what is left on the object as it is deleted
+		rival      bool
+		stopped    []string
+	}{
+		{reason: "gone", stopped: []string{"n1"}},
+		{reason: "going, for another finalizer", finalizers: []string{"example.com/other"}, stopped: []string{"n1"}},
+		{reason: "another acts now", rival: true},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			objects := []client.Object{aNode("n1"), anObject("a", "n1")}
+			if tc.rival {
+				objects = append(objects, anObject("b", "n1"))
+			}
+			r := newRoom(t, interceptor.Funcs{}, objects...)
+			require.NoError(t, r.reconcile("a"))
+			now := r.read("a")
+			now.Finalizers = tc.finalizers
+			require.NoError(t, r.client.Update(t.Context(), now))
+			r.remove("a")
+
+			if len(tc.stopped) > 0 {
+				r.engine.broken = errors.New("away")
+				require.Error(t, r.reconcile("a"), "it is tried again")
+			}
+			require.NoError(t, r.reconcile("a"))
+			require.NoError(t, r.reconcile("a"))
+			require.Equal(t, tc.stopped, r.engine.stopped)
+			_, still := r.watches.node("a")
+			require.False(t, still)
+			if tc.rival {
+				require.NotEmpty(t, r.read("b").Finalizers)
+			}
+		})
+	}
+}
+
+// A cache that has lost an object which the API server still has does not end its maintenance.
+func TestLostByTheCacheOnly(t *testing.T) {
+	lost := false
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // newRoom's can
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if lost {
+				return apierrors.NewNotFound(corev1.Resource("nodemaintenances"), key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	require.NoError(t, r.reconcile("a"))
+	lost = true
+	require.NoError(t, r.reconcile("a"))
+	require.Empty(t, r.engine.stopped)
+	lost = false
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1", "n1"}, r.engine.started)
 }
 
 func TestNothingIsBegunBeforeItCanBeWatched(t *testing.T) {

@@ -58,12 +58,8 @@ func (w *watches) ensure(node, name string) error {
 	if w.ctx == nil {
 		return errNotStarted
 	}
-	was, ok := w.objects[name]
-	if ok && was.node == node {
+	if was, ok := w.objects[name]; ok && was.node == node {
 		return nil
-	}
-	if ok {
-		was.end()
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	wakes, err := w.engine.Watch(ctx, node)
@@ -76,12 +72,12 @@ func (w *watches) ensure(node, name string) error {
 	return nil
 }
 
-// has says whether there is a watch for the object of that name.
-func (w *watches) has(name string) bool {
+// node returns the node that is watched for the object of that name, if any.
+func (w *watches) node(name string) (string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.objects[name]
-	return ok
+	was, ok := w.objects[name]
+	return was.node, ok
 }
 
 // release ends the watch of the object of that name.
