@@ -41,6 +41,8 @@ type SetupOptions struct {
 	// MaxConcurrentReconciles is how many objects are worked on at once; 0 means
 	// DefaultMaxConcurrentReconciles.
 	MaxConcurrentReconciles int
+	// Client reads NodeMaintenances from a cache and writes them, and the events of phases; nil means the manager's.
+	Client client.Client
 }
 
 // Setup adds the controller to the manager. Errors: options that make no sense, or what the manager says.
@@ -51,14 +53,17 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	if o.MaxConcurrentReconciles == 0 {
 		o.MaxConcurrentReconciles = DefaultMaxConcurrentReconciles
 	}
+	if o.Client == nil {
+		o.Client = mgr.GetClient()
+	}
 	t := &teller{
-		client:   mgr.GetClient(),
+		client:   o.Client,
 		recorder: mgr.GetEventRecorderFor(eventSource), //nolint:staticcheck // the newer one writes events.k8s.io, for which we have no right
 		clock:    clock.RealClock{},
 	}
 	engine := o.Engine(t.onTransition)
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), engine: engine,
+		client: o.Client, live: mgr.GetAPIReader(), engine: engine,
 		teller: t, watches: newWatches(engine), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r.watches); err != nil {

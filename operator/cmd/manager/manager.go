@@ -31,8 +31,9 @@ const (
 	patience = 365 * 24 * time.Hour
 )
 
-// newManager makes the manager. The webhook's certificate comes from folder or, if that is empty, from serving.
-func newManager(c *rest.Config, f *flags, ns namespaces, folder string, serving *certs.Serving) (ctrl.Manager, error) {
+// newManager makes the manager. Its leadership is noted in l. The webhook's certificate comes from folder or, if
+// that is empty, from serving.
+func newManager(c *rest.Config, l *leading, f *flags, ns namespaces, folder string, serving *certs.Serving) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("making the scheme: %w", err)
@@ -50,6 +51,9 @@ func newManager(c *rest.Config, f *flags, ns namespaces, folder string, serving 
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              leaderElectionID,
 		LeaderElectionNamespace:       ns.operator,
+		LeaderElectionConfig:          l.elect(c),
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
 		LeaderElectionReleaseOnCancel: true, // the program ends when the manager does
 		GracefulShutdownTimeout:       ptr.To(gracefulShutdown),
 	})

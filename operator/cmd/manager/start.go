@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/drainer"
 	"github.com/nodemaint/nodemaint/lease"
@@ -81,8 +82,8 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	serving := &certs.Serving{}
-	mgr, err := newManager(c, f, ns, folder, serving)
+	serving, l := &certs.Serving{}, &leading{}
+	mgr, err := newManager(c, l, f, ns, folder, serving)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +100,19 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 			}
 		}
 	}
+	if f.leaderElect {
+		c = l.guard(c)
+	}
 	engine, err := newEngine(c, ns, os.Getenv(podNameVariable))
 	if err != nil {
 		return nil, err
 	}
+	objects, err := client.New(c, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of NodeMaintenances: %w", err)
+	}
 	return mgr, operator.Setup(mgr, operator.SetupOptions{
-		Engine: engine, MaxConcurrentReconciles: f.maxConcurrentReconciles,
+		Engine: engine, Client: objects, MaxConcurrentReconciles: f.maxConcurrentReconciles,
 	})
 }
 
