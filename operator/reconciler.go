@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/maintenance"
@@ -45,10 +44,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if nm == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	if node, ok := r.watches.node(nm.Name); ok && node != nm.Spec.NodeName {
-		if err := r.giveUp(ctx, nm.Name); err != nil {
-			return ctrl.Result{}, err
-		}
+	if was := r.watches.of(nm.Name); was != nil && (was.UID != nm.UID || was.Spec.NodeName != nm.Spec.NodeName) {
+		return ctrl.Result{RequeueAfter: retryMin}, r.giveUp(ctx, nm.Name) // what we have of nm may be old after it
 	}
 	ctx = withObject(ctx, nm)
 	if nm.DeletionTimestamp != nil {
@@ -73,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // show an object that has given its node back long since. It returns nil if there is no such object any more.
 // Without our finalizer it begins with a write that fails if the cache is old.
 func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (*v1beta1.NodeMaintenance, error) {
-	if _, ok := r.watches.node(nm.Name); ok || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
+	if r.watches.of(nm.Name) != nil || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return nm, nil
 	}
 	live := &v1beta1.NodeMaintenance{}
@@ -91,7 +88,7 @@ func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (
 // pass makes one pass of the engine and stores what it found.
 func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctrl.Result, error) {
 	if len(content.IsDNS1123Subdomain(nm.Spec.NodeName)) == 0 { // before all else: by the time it is read it may stand
-		if err := r.watches.ensure(nm.Spec.NodeName, nm.Name); err != nil {
+		if err := r.watches.ensure(nm); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
@@ -99,6 +96,7 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.watches.note(nm)
 	prior := stateOf(nm)
 	next, err := r.engine.Start(ctx, nm.Spec.NodeName, prior)
 	if err != nil {
@@ -143,67 +141,6 @@ func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 	}
 	r.written.put(before.ResourceVersion, nm)
 	return true, nil
-}
-
-// remove gives the node back, or hands it over to another object for it, and lets the object go.
-func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) error {
-	if !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
-		return r.giveUp(ctx, nm.Name)
-	}
-	r.release(nm.Name)
-	if err := r.giveBack(ctx, nm.Spec.NodeName); err != nil {
-		return err
-	}
-	if err := r.teller.create(ctx, removed(nm)); err != nil {
-		return err
-	}
-	before := nm.DeepCopy()
-	controllerutil.RemoveFinalizer(nm, v1beta1.Finalizer)
-	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("taking the finalizer off NodeMaintenance %q: %w", nm.Name, err))
-	}
-	return nil
-}
-
-// giveUp ends what is done for the object of that name, which is for its node no longer: it went without a word,
-// its finalizer taken off by force or put on in the moment in which it was deleted, or it is for another node now.
-func (r *Reconciler) giveUp(ctx context.Context, name string) error {
-	if node, ok := r.watches.node(name); ok {
-		if err := r.giveBack(ctx, node); err != nil {
-			return err
-		}
-	}
-	r.release(name)
-	return nil
-}
-
-// giveBack gives node back, unless another object acts for it.
-func (r *Reconciler) giveBack(ctx context.Context, node string) error {
-	handedOver, err := r.handOver(ctx, node)
-	if err != nil || handedOver {
-		return err
-	}
-	restored, err := r.engine.Stop(ctx, node)
-	if err != nil {
-		return err
-	}
-	logf.FromContext(ctx).Info("node given back", "node", node, "changed", restored.Changed,
-		"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
-	return nil
-}
-
-// handOver says whether another object acts for node now. It has the finalizer before that is said: it may go
-// before its first pass, and somebody has to give the node back.
-func (r *Reconciler) handOver(ctx context.Context, node string) (bool, error) {
-	name, err := r.acting(ctx, node)
-	if err != nil || name == "" {
-		return false, err
-	}
-	heir := &v1beta1.NodeMaintenance{}
-	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, heir); err != nil {
-		return false, fmt.Errorf("handing node %q over to NodeMaintenance %q: %w", node, name, err)
-	}
-	return r.adopt(ctx, heir)
 }
 
 // release ends the watch that the object of that name has on its node.

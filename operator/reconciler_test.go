@@ -35,7 +35,10 @@ func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (mai
 	return maintenance.State{Phase: maintenance.Running, Lease: maintenance.LeaseHeld}, nil
 }
 
-func (e *engine) Stop(_ context.Context, node string) (maintenance.Restored, error) {
+func (e *engine) Stop(ctx context.Context, node string) (maintenance.Restored, error) {
+	if objectFrom(ctx) == nil {
+		return maintenance.Restored{}, errors.New("no step of it could be told")
+	}
 	if err := e.broken; err != nil {
 		e.broken = nil
 		return maintenance.Restored{}, err
@@ -79,6 +82,17 @@ func (r *room) read(name string) *v1beta1.NodeMaintenance {
 		return nil
 	}
 	return nm
+}
+
+// events returns the names of those that are there exactly once.
+func (r *room) events() []string {
+	var all corev1.EventList
+	require.NoError(r.t, r.client.List(r.t.Context(), &all))
+	var out []string
+	for _, e := range all.Items {
+		out = append(out, e.Name)
+	}
+	return out
 }
 
 func (r *room) remove(name string) {
@@ -233,13 +247,33 @@ func TestGoneWithoutAWord(t *testing.T) {
 			require.NoError(t, r.reconcile("a"))
 			require.NoError(t, r.reconcile("a"))
 			require.Equal(t, tc.stopped, r.engine.stopped)
-			_, still := r.watches.node("a")
-			require.False(t, still)
+			require.Nil(t, r.watches.of("a"))
+			require.Equal(t, []string{"removedmaintenance-a"}, r.events())
 			if tc.rival {
 				require.NotEmpty(t, r.read("b").Finalizers)
 			}
 		})
 	}
+}
+
+// The same name may stand for another object for the same node before anybody looked.
+func TestGoneAndBack(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	now := r.read("a")
+	now.Finalizers = nil
+	require.NoError(t, r.client.Update(t.Context(), now))
+	r.remove("a")
+	again := anObject("a", "n1")
+	again.UID = "again"
+	require.NoError(t, r.client.Create(t.Context(), again))
+	for range 3 {
+		require.NoError(t, r.reconcile("a"))
+	}
+	require.Equal(t, []string{"removedmaintenance-a"}, r.events(), "the end of the first is told")
+	require.Empty(t, r.engine.stopped, "the node is the second's now")
+	require.NotEmpty(t, r.read("a").Finalizers)
+	require.Equal(t, types.UID("again"), r.watches.of("a").UID)
 }
 
 // A cache that has lost an object which the API server still has does not end its maintenance.
@@ -258,6 +292,7 @@ func TestLostByTheCacheOnly(t *testing.T) {
 	lost = true
 	require.NoError(t, r.reconcile("a"))
 	require.Empty(t, r.engine.stopped)
+	require.Empty(t, r.events())
 	lost = false
 	require.NoError(t, r.reconcile("a"))
 	require.Equal(t, []string{"n1", "n1"}, r.engine.started)

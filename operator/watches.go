@@ -25,10 +25,10 @@ type watches struct {
 	objects map[string]watched
 }
 
-// watched is the node that is watched for an object. The object's name may come back with another.
+// watched is an object whose node is watched. Its name may come back with another.
 type watched struct {
-	node string
-	end  context.CancelFunc
+	object *v1beta1.NodeMaintenance // what tells who it is
+	end    context.CancelFunc
 }
 
 // errNotStarted is for a pass that came before Start: without a watch nothing would bring the next.
@@ -51,33 +51,49 @@ func (w *watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// ensure watches node for the object of that name, once.
-func (w *watches) ensure(node, name string) error {
+// ensure watches the node of nm, once.
+func (w *watches) ensure(nm *v1beta1.NodeMaintenance) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx == nil {
 		return errNotStarted
 	}
-	if was, ok := w.objects[name]; ok && was.node == node {
+	if _, ok := w.objects[nm.Name]; ok {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
-	wakes, err := w.engine.Watch(ctx, node)
+	wakes, err := w.engine.Watch(ctx, nm.Spec.NodeName)
 	if err != nil {
 		cancel()
 		return err
 	}
-	w.objects[name] = watched{node, cancel}
-	go w.forward(ctx, name, wakes)
+	w.objects[nm.Name] = watched{who(nm), cancel}
+	go w.forward(ctx, nm.Name, wakes)
 	return nil
 }
 
-// node returns the node that is watched for the object of that name, if any.
-func (w *watches) node(name string) (string, bool) {
+// note notes who nm is by now, if its node is watched.
+func (w *watches) note(nm *v1beta1.NodeMaintenance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	was, ok := w.objects[name]
-	return was.node, ok
+	if was, ok := w.objects[nm.Name]; ok {
+		w.objects[nm.Name] = watched{who(nm), was.end}
+	}
+}
+
+// of returns the object of that name whose node is watched, as far as it tells who it is; nil if there is none.
+func (w *watches) of(name string) *v1beta1.NodeMaintenance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.objects[name].object
+}
+
+// who returns what tells which object nm is, and which node it is for.
+func who(nm *v1beta1.NodeMaintenance) *v1beta1.NodeMaintenance {
+	return &v1beta1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: nm.Name, UID: nm.UID, OwnerReferences: nm.OwnerReferences},
+		Spec:       v1beta1.NodeMaintenanceSpec{NodeName: nm.Spec.NodeName},
+	}
 }
 
 // release ends the watch of the object of that name.
