@@ -5,14 +5,11 @@ package maintenance_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -111,128 +108,6 @@ func TestWhatWasThereStays(t *testing.T) {
 	}
 }
 
-func TestNoSuchNode(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		state, err := s.Start(t.Context(), "n9", maintenance.State{})
-		require.NoError(t, err)
-		require.Equal(t, maintenance.Failed, state.Phase)
-		require.Equal(t, maintenance.NodeNotFound, state.Failure)
-		require.Equal(t, `nodes "n9" not found`, state.Error)
-		require.True(t, state.Done())
-		require.Zero(t, state.RetryAfter)
-		require.Equal(t, []maintenance.Step{maintenance.Fail}, s.steps)
-
-		s.ClearRequests()
-		again, err := s.Start(t.Context(), "n9", state)
-		require.NoError(t, err)
-		require.Equal(t, state, again)
-		require.Empty(t, s.Requests(), "no retry")
-		_, err = s.Stop(t.Context(), "n9")
-		require.NoError(t, err)
-		require.Empty(t, s.Writes())
-		require.Len(t, s.steps, 1)
-	})
-}
-
-func TestInvalidNames(t *testing.T) {
-	for _, tt := range []struct{ name, says string }{
-		{"", "node name is empty"},
-		{strings.Repeat("n", 254), "node name of 254 characters is too long: at most 253 are allowed"},
-		{strings.Repeat("n", 249), "lease name would be too long"},
-		{"a/b", `node name "a/b" is invalid: it may not contain '/'`},
-		{"..", `node name ".." is invalid`},
-	} {
-		onStage(t, func(t *testing.T, s *stage) {
-			state, err := s.Start(t.Context(), tt.name, maintenance.State{})
-			require.NoError(t, err)
-			require.Equal(t, maintenance.Failed, state.Phase)
-			require.Equal(t, maintenance.InvalidNodeName, state.Failure)
-			require.Contains(t, state.Error, tt.says)
-			require.Equal(t, time.Now(), state.Updated)
-			restored, err := s.Stop(t.Context(), tt.name)
-			require.NoError(t, err, "deletable")
-			require.Zero(t, restored)
-			require.Empty(t, s.Requests())
-		})
-	}
-}
-
-func TestNodeGoesAndComesBack(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		s.watch()
-		state := s.until(maintenance.State{}, maintenance.Succeeded)
-		s.DeleteNode("n1")
-		synctest.Wait()
-		s.ClearRequests()
-		for range 3 {
-			next := s.start(state)
-			require.Equal(t, maintenance.Succeeded, next.Phase, "it waits for garbage collection")
-			require.Zero(t, next.RetryAfter)
-			require.Equal(t, state.Updated, next.Updated)
-			state = next
-		}
-		s.Add(mt.Node("n1"))
-		synctest.Wait()
-		clean := looks(s.Node("n1"))
-		s.start(state)
-		require.Empty(t, s.Writes(), "another node of that name is left alone")
-		require.Equal(t, clean, looks(s.Node("n1")))
-		require.Equal(t, maintenance.Restored{}, s.stop())
-		require.Nil(t, s.Lease(leaseNS, "node-n1"), "only the lease is released")
-		require.Equal(t, clean, looks(s.Node("n1")))
-	})
-}
-
-// A node that comes back under its name between two writes of a pass is another machine.
-func TestNodeIsReplacedDuringAPass(t *testing.T) {
-	for writes := range 2 {
-		t.Run(fmt.Sprintf("before write %d", writes), func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
-				left := writes
-				s.OnRequest(func(r mt.Request) error {
-					if r.Verb != "patch" {
-						return nil
-					}
-					if left--; left < 0 {
-						s.OnRequest(nil)
-						s.DeleteNode("n1")
-						s.Add(mt.Node("n1"))
-					}
-					return nil
-				})
-				_, err := s.Start(t.Context(), "n1", maintenance.State{})
-				require.Error(t, err)
-				require.Equal(t, mt.Node("n1").Spec, s.Node("n1").Spec, "what was decided for the old one is not done to it")
-				require.Empty(t, s.Node("n1").Annotations)
-				require.Empty(t, s.Node("n1").Labels[maintenance.ExcludeLabel])
-			})
-		})
-	}
-}
-
-func TestNodeGoesDuringAPass(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		s.watch()
-		s.PauseWatches("nodes")
-		defer s.ResumeWatches("nodes")
-		s.DeleteNode("n1")
-		_, err := s.Start(t.Context(), "n1", maintenance.State{})
-		require.ErrorContains(t, err, `nodes "n1" not found`)
-		require.Nil(t, s.Node("n1"))
-	})
-	onStage(t, func(t *testing.T, s *stage) {
-		s.start(maintenance.State{})
-		s.OnRequest(func(r mt.Request) error {
-			if r.Verb == "patch" {
-				s.OnRequest(nil)
-				s.DeleteNode("n1")
-			}
-			return nil
-		})
-		require.Zero(t, s.stop(), "a node that goes while it is given back is no error")
-	})
-}
-
 func TestCounts(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.AddBudget("shop", "web", app, 1)
@@ -262,51 +137,6 @@ func TestCounts(t *testing.T) {
 func edited(p *corev1.Pod, f func(*corev1.Pod)) *corev1.Pod {
 	f(p)
 	return p
-}
-
-func TestTakenOverKeepsItsCount(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		s.EditNode("n1", func(n *corev1.Node) {
-			n.Spec.Unschedulable = true
-			n.Spec.Taints = []corev1.Taint{taint.Drain(), taint.Unschedulable()}
-			n.Labels = map[string]string{maintenance.ExcludeLabel: "true"}
-		})
-		l := leaseOf("node-maintenance", time.Now())
-		s.Add(l)
-		state := s.start(maintenance.State{Phase: maintenance.Running, Progress: maintenance.Progress{Total: 3, Eviction: 7}})
-		require.Equal(t, maintenance.Progress{Recorded: true, Total: 1, Eviction: 7, Pending: 1}, state.Progress)
-		require.JSONEq(t, `{"v":1,"holder":"node-maintenance","unschedulable":false,"taints":[],"label":null,"total":1,"eviction":7}`, s.record())
-		require.True(t, s.stop().Uncordoned)
-		n := s.Node("n1")
-		require.Empty(t, n.Spec.Taints)
-		require.Empty(t, n.Labels)
-		require.False(t, n.Spec.Unschedulable)
-	}, webPod())
-}
-
-func TestHandOver(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		s.EditNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		other := maintenance.New(s.Client(), maintenance.Options{Lease: manager(s, "sbr")})
-		_, err := other.Start(t.Context(), "n1", maintenance.State{})
-		require.NoError(t, err)
-		require.Contains(t, s.record(), `"holder":"sbr","unschedulable":true`)
-		s.DeleteLease(leaseNS, "node-n1") // it lets go without giving back
-
-		state := s.until(maintenance.State{}, maintenance.Succeeded)
-		require.Contains(t, s.record(), `"holder":"node-maintenance","unschedulable":true`)
-		require.True(t, state.Record.Unschedulable)
-
-		before := looks(s.Node("n1"))
-		restored, err := other.Stop(t.Context(), "n1")
-		require.NoError(t, err)
-		require.Zero(t, restored, "whom the record no longer names changes nothing")
-		require.Equal(t, before, looks(s.Node("n1")))
-		require.NotNil(t, s.Lease(leaseNS, "node-n1"))
-
-		require.False(t, s.stop().Uncordoned, "what stood there before the first of them stays")
-		require.True(t, s.Node("n1").Spec.Unschedulable)
-	})
 }
 
 func TestPhases(t *testing.T) {
@@ -466,56 +296,4 @@ func TestUpdated(t *testing.T) {
 		state = s.start(state)
 		require.Equal(t, time.Now(), state.Updated)
 	}, webPod())
-}
-
-func TestNotReady(t *testing.T) {
-	since := metav1.NewTime(time.Date(2026, 5, 1, 8, 23, 41, 0, time.UTC))
-	onStage(t, func(t *testing.T, s *stage) {
-		s.SetTermination(mt.Never)
-		s.EditNode("n1", func(n *corev1.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: since}}
-		})
-		state := s.start(maintenance.State{})
-		require.True(t, since.Time.Equal(state.NotReadySince))
-		cause, text := state.Explain()
-		require.Equal(t, maintenance.CauseNodeNotReady, cause)
-		require.Contains(t, text, "the node is not ready since 08:23:41Z")
-		require.Empty(t, state.Error, "pods only take their time")
-	}, webPod())
-}
-
-// Who had the lease meanwhile may have given the node back; what our state says of it is long past then.
-func TestRecordOfANodeThatAnotherGaveBack(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		state := s.until(maintenance.State{}, maintenance.Succeeded)
-		s.EditLease(leaseNS, "node-n1", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = time.Now().Add(-2 * time.Hour) })
-		rival := maintenance.New(s.Client(), maintenance.Options{Lease: manager(s, "rival")})
-		_, err := rival.Start(t.Context(), "n1", maintenance.State{})
-		require.NoError(t, err)
-		_, err = rival.Stop(t.Context(), "n1")
-		require.NoError(t, err)
-		s.EditNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		before := looks(s.Node("n1"))
-
-		s.until(state, maintenance.Succeeded)
-		s.stop()
-		require.Equal(t, before, looks(s.Node("n1")), "an administrator has cordoned it since")
-	})
-}
-
-// A mark that its owner took off before the node changed hands is put on as ours.
-func TestHandOverOfANodeThatLacksAMark(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
-		s.EditNode("n1", func(n *corev1.Node) { n.Labels[maintenance.ExcludeLabel] = "true" })
-		rival := maintenance.New(s.Client(), maintenance.Options{Lease: manager(s, "rival")})
-		_, err := rival.Start(t.Context(), "n1", maintenance.State{})
-		require.NoError(t, err)
-		s.EditNode("n1", func(n *corev1.Node) { delete(n.Labels, maintenance.ExcludeLabel) })
-		s.EditLease(leaseNS, "node-n1", func(l *coordinationv1.Lease) { l.Spec.RenewTime.Time = time.Now().Add(-2 * time.Hour) })
-
-		s.until(maintenance.State{}, maintenance.Succeeded)
-		held(t, s.Node("n1"))
-		s.stop()
-		require.NotContains(t, s.Node("n1").Labels, maintenance.ExcludeLabel)
-	})
 }

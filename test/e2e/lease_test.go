@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,12 +75,6 @@ func (e *env) requireOurs(t *testing.T, node string) *coordinationv1.Lease {
 	require.Equal(t, int32(3600), ptr.Deref(l.Spec.LeaseDurationSeconds, 0))
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: e.getNode(t, node).UID}}, l.OwnerReferences)
 	return l
-}
-
-func requireRecent(t *testing.T, at *metav1.MicroTime) {
-	t.Helper()
-	require.NotNil(t, at)
-	require.WithinDuration(t, time.Now(), at.Time, patience)
 }
 
 func TestALeaseThatIsAbsentIsMade(t *testing.T) {
@@ -260,178 +253,6 @@ func TestAnObjectThatIsDeletedWhileItsLeaseIsAnothers(t *testing.T) {
 
 	e.requireGivenBack(t, before)
 	require.Equal(t, lease.ResourceVersion, e.lease(t, node).ResourceVersion)
-}
-
-// A lease that cannot be had at all is given up after four attempts, without a touch of the node.
-func TestALeaseThatIsRefusedFromTheStart(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node := e.node(t)
-	before := e.getNode(t, node)
-	e.refuseLease(t, node)
-	begin := time.Now()
-	nm := e.maintain(t, node)
-
-	refused := e.until(t, nm, "refused", leaseIs(v1beta1.ReasonRefused))
-	require.Equal(t, v1beta1.MaintenanceRunning, refused.Status.Phase)
-	require.Equal(t, 1, refused.Status.ErrorOnLeaseCount)
-	require.Contains(t, refused.Status.LastError, "not in this test")
-	failed := e.until(t, nm, "Failed", inPhase(v1beta1.MaintenanceFailed))
-	require.Equal(t, "maintenance failed: lease could not be extended after 4 attempts", failed.Status.LastError)
-	requireConditions(t, failed, map[string]string{"Ready": "False Failed", "LeaseHeld": "False Refused", "Stalled": "True LeaseLost"})
-	e.end(t, nm)
-	require.Zero(t, e.nodeWrites(t, node, begin))
-	require.Equal(t, before.Spec, e.getNode(t, node).Spec)
-	require.Equal(t, map[string]int{"FailedMaintenance": 1, "RemovedMaintenance": 1}, e.events(t, "NodeMaintenance", nm.Name))
-}
-
-// refuseLease lets the API server refuse every write of the node's lease.
-func (e *env) refuseLease(t *testing.T, node string) {
-	t.Helper()
-	rule := admissionv1.RuleWithOperations{
-		Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-		Rule:       admissionv1.Rule{APIGroups: []string{"coordination.k8s.io"}, APIVersions: []string{"v1"}, Resources: []string{"leases"}},
-	}
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-lease." + node},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: rule}}},
-			Validations:      []admissionv1.Validation{{Expression: "object.metadata.name != 'node-" + node + "'", Message: "not in this test"}},
-		},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	}
-	for _, o := range []client.Object{policy, binding} {
-		require.NoError(t, e.Create(t.Context(), o))
-		t.Cleanup(func() { _ = e.Delete(context.Background(), o) })
-	}
-	e.eventually(t, "the API server to refuse", func() bool {
-		try := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node-" + node}}
-		return apierrors.IsInvalid(e.Create(t.Context(), try, client.DryRunAll))
-	})
-}
-
-func TestALeaseIsRenewedAfterAThirdOfItsDuration(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node := e.node(t)
-	nm := e.maintain(t, node)
-	e.succeed(t, nm)
-	before := e.requireOurs(t, node)
-
-	early := ago(19 * time.Minute)
-	e.editLease(t, node, func(l *coordinationv1.Lease) { l.Spec.RenewTime = early })
-	e.passed(t, nm)
-	require.Equal(t, early.UnixMicro(), e.lease(t, node).Spec.RenewTime.UnixMicro(), "a third is not over yet")
-
-	e.editLease(t, node, func(l *coordinationv1.Lease) { l.Spec.RenewTime = ago(21 * time.Minute) })
-	e.within(t, time.Second, "the renewal", func() bool { return time.Since(e.lease(t, node).Spec.RenewTime.Time) < time.Minute })
-	after := e.requireOurs(t, node)
-	require.Equal(t, before.Spec.AcquireTime, after.Spec.AcquireTime)
-	require.Equal(t, before.Spec.LeaseTransitions, after.Spec.LeaseTransitions)
-	require.Equal(t, v1beta1.MaintenanceSucceeded, e.passed(t, nm).Status.Phase)
-}
-
-// The moment of the renewal comes by itself, without a wake by anything.
-func TestALeaseIsRenewedWhenItsTimeComes(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node := e.node(t)
-	e.succeed(t, e.maintain(t, node))
-
-	due := ago(20*time.Minute - 3*time.Second) // in 3 s a third is over
-	e.editLease(t, node, func(l *coordinationv1.Lease) { l.Spec.RenewTime = due })
-
-	e.within(t, 4*time.Second, "the renewal", func() bool { return e.lease(t, node).Spec.RenewTime.After(due.Add(time.Minute)) })
-}
-
-func TestALeaseThatIsDeletedIsMadeAgain(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node := e.node(t)
-	nm := e.maintain(t, node)
-	e.succeed(t, nm)
-	film := e.filmMaintenance(t, nm.Name)
-	before := e.requireOurs(t, node)
-
-	require.NoError(t, e.Delete(t.Context(), before))
-
-	e.within(t, time.Second, "a new lease", func() bool { l := e.lease(t, node); return l != nil && l.UID != before.UID })
-	e.requireOurs(t, node)
-	e.passed(t, nm)
-	for _, s := range film.all() {
-		require.Zero(t, s.Status.ErrorOnLeaseCount)
-		require.Equal(t, v1beta1.MaintenanceSucceeded, s.Status.Phase)
-	}
-}
-
-func TestALeaseHasOneOwner(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node, other := e.node(t), e.node(t)
-	e.succeed(t, e.maintain(t, node))
-
-	e.editLease(t, node, func(l *coordinationv1.Lease) {
-		n := e.getNode(t, other)
-		l.OwnerReferences = append(l.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID})
-	})
-
-	e.within(t, time.Second, "the lease as we write it", func() bool { return len(e.lease(t, node).OwnerReferences) == 1 })
-	e.requireOurs(t, node)
-}
-
-// A writer that changes the lease all the time collides with our renewals; that is no failure.
-func TestWritesOfALeaseThatCollideAreNoFailure(t *testing.T) {
-	t.Parallel()
-	e := shared
-	node := e.node(t)
-	nm := e.maintain(t, node)
-	e.succeed(t, nm)
-	film := e.filmMaintenance(t, nm.Name)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for i := 0; ctx.Err() == nil; i++ {
-			l := &coordinationv1.Lease{}
-			if e.Get(ctx, client.ObjectKey{Namespace: leaseNamespace, Name: "node-" + node}, l) != nil {
-				continue
-			}
-			if time.Since(l.Spec.RenewTime.Time) < time.Minute {
-				l.Spec.RenewTime = ago(30 * time.Minute)
-			}
-			metav1.SetMetaDataAnnotation(&l.ObjectMeta, "example.com/again", strings.Repeat("x", i%10))
-			_ = e.Update(ctx, l) // it collides too
-		}
-	}()
-
-	conflicts := func() int {
-		events, err := e.Cluster.ReadAudit(cluster.AuditFilter{Verb: "update"})
-		require.NoError(t, err)
-		n := 0
-		for _, ev := range events {
-			if ev.Resource == "leases" && ev.Name == "node-"+node && ev.Code == 409 && strings.Contains(ev.User, "controller-manager") {
-				n++
-			}
-		}
-		return n
-	}
-	e.eventually(t, "collisions", func() bool { return conflicts() >= 5 })
-
-	cancel()
-	<-ended
-	e.eventually(t, "the renewal", func() bool { return time.Since(e.lease(t, node).Spec.RenewTime.Time) < time.Minute })
-	e.passed(t, nm)
-	for _, s := range film.all() {
-		require.Zero(t, s.Status.ErrorOnLeaseCount)
-		require.Equal(t, v1beta1.MaintenanceSucceeded, s.Status.Phase)
-	}
-	require.Zero(t, e.events(t, "NodeMaintenance", nm.Name)["LeaseLost"])
 }
 
 // A lease's name has 5 characters more than its node's, and 253 at most.
