@@ -3,18 +3,13 @@
 package maintenance_test
 
 import (
-	"maps"
 	"os"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -91,39 +86,16 @@ func (k *keeper) lag(changes int) {
 func (k *keeper) skip(changes int) {
 	k.CloseWatches("*")
 	broken := k.Fail(mt.On("watch", "*"), nil)
-	time.AfterFunc(time.Duration(changes)*beat, func() {
+	time.AfterFunc(time.Duration(changes)*mt.Beat, func() {
 		k.ExpireHistory()
 		broken.Remove()
 	})
 }
 
-// beat is the time between two changes of something that is nobody's concern, without which a world stands still.
-const beat = time.Second
-
-// beats begins them and returns what ends them.
-func (k *keeper) beats() func() {
-	k.Add(mt.Node("heart"))
-	end, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(beat)
-		defer ticker.Stop()
-		for {
-			select {
-			case now := <-ticker.C:
-				k.EditNode("heart", func(n *corev1.Node) { n.Labels["beat"] = now.Format("150405") })
-			case <-end:
-				return
-			}
-		}
-	}()
-	return func() { close(end); <-done }
-}
-
 // whole is the whole of a maintenance: it starts, is blocked, meets a late pod, is freed, done, meets another late
 // pod, is held, and stopped. It returns what is seen of it from outside.
 func (k *keeper) whole() (out outcome) {
-	defer k.beats()()
+	defer k.Heartbeat()()
 	k.wakes = k.watch()
 	k.AddBudget("shop", "web", app, 1)
 	only := func(pods ...string) func() bool {
@@ -216,11 +188,11 @@ func TestOldReads(t *testing.T) {
 		runs++
 		onStage(t, func(t *testing.T, s *stage) {
 			k := &keeper{stage: s}
-			rule := k.Then(nthRead(n), k.meddle)
+			rule := k.Then(mt.NthRead(n), k.Meddle)
 			out = k.whole()
 			if hit = rule.Hits() > 0; hit {
-				require.Contains(t, out.after, meddled)
-				k.EditNode("n1", unmeddle)
+				require.Contains(t, out.after, mt.Meddled)
+				k.Unmeddle("n1")
 				out.after = looks(k.Node("n1"))
 			}
 			out.held = ""
@@ -240,46 +212,4 @@ func TestOldReads(t *testing.T) {
 	}
 	require.Greater(t, n, 5)
 	t.Logf("%d runs", runs)
-}
-
-// nthRead matches the n-th read that is answered at once.
-func nthRead(n int) mt.Match {
-	var seen atomic.Int32
-	return func(r mt.Request) bool { return (r.Verb == "get" || r.Verb == "list") && int(seen.Add(1)) == n }
-}
-
-const meddled = "example.com/meddled"
-
-// meddle changes everything that there is, a little.
-func (s *stage) meddle() {
-	mark := func(o metav1.Object) { o.SetAnnotations(with(o.GetAnnotations())) }
-	s.EditNode("n1", func(n *corev1.Node) {
-		mark(n)
-		n.Labels = with(n.Labels)
-		n.Spec.Taints = append([]corev1.Taint{{Key: meddled, Effect: corev1.TaintEffectNoSchedule}}, n.Spec.Taints...)
-	})
-	for _, p := range s.Pods() {
-		s.EditPod(p.Namespace, p.Name, func(p *corev1.Pod) { mark(p) })
-	}
-	for _, l := range s.Leases() {
-		s.EditLease(l.Namespace, l.Name, func(l *coordinationv1.Lease) { mark(l) })
-	}
-	if s.Budget("shop", "web") != nil {
-		s.EditBudget("shop", "web", func(b *policyv1.PodDisruptionBudget) { mark(b) })
-	}
-}
-
-func with(m map[string]string) map[string]string {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[meddled] = "yes"
-	return m
-}
-
-func unmeddle(n *corev1.Node) {
-	delete(n.Annotations, meddled)
-	delete(n.Labels, meddled)
-	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == meddled })
 }

@@ -4,17 +4,12 @@ package operator
 
 import (
 	"errors"
-	"maps"
 	"os"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,7 +158,7 @@ func (w *world) skip(changes int) {
 	w.blind.Store(true)
 	w.CloseWatches("*")
 	broken := w.Fail(mt.On("watch", "*"), nil)
-	time.AfterFunc(time.Duration(changes)*beat, func() {
+	time.AfterFunc(time.Duration(changes)*mt.Beat, func() {
 		w.ExpireHistory()
 		broken.Remove()
 	})
@@ -250,11 +245,11 @@ func TestOldReads(t *testing.T) {
 			perform := func(n int) (out outcome, hit bool) {
 				runs++
 				inWorld(t, func(w *world) {
-					rule := w.Then(nthRead(n), w.meddle)
+					rule := w.Then(mt.NthRead(n), w.meddle)
 					out = p.play(w)
 					if hit = rule.Hits() > 0; hit {
-						require.Contains(w.t, out.after, "example.com/meddled")
-						w.EditNode("n1", unmeddle)
+						require.Contains(w.t, out.after, mt.Meddled)
+						w.Unmeddle("n1")
 						out.after = looks(w.Node("n1"))
 					}
 					out.held = ""
@@ -278,47 +273,10 @@ func TestOldReads(t *testing.T) {
 	t.Logf("%d runs", runs)
 }
 
-// nthRead matches the n-th read that is answered at once.
-func nthRead(n int) mt.Match {
-	var seen atomic.Int32
-	return func(r mt.Request) bool { return (r.Verb == "get" || r.Verb == "list") && int(seen.Add(1)) == n }
-}
-
-const meddled = "example.com/meddled"
-
 // meddle changes everything that there is, a little.
 func (w *world) meddle() {
-	mark := func(o metav1.Object) { o.SetAnnotations(with(o.GetAnnotations())) }
-	w.EditNode("n1", func(n *corev1.Node) {
-		mark(n)
-		n.Labels = with(n.Labels)
-		n.Spec.Taints = append([]corev1.Taint{{Key: meddled, Effect: corev1.TaintEffectNoSchedule}}, n.Spec.Taints...)
-	})
-	for _, p := range w.Pods() {
-		w.EditPod(p.Namespace, p.Name, func(p *corev1.Pod) { mark(p) })
-	}
-	for _, l := range w.Leases() {
-		w.EditLease(l.Namespace, l.Name, func(l *coordinationv1.Lease) { mark(l) })
-	}
-	if w.Budget("shop", "web") != nil {
-		w.EditBudget("shop", "web", func(b *policyv1.PodDisruptionBudget) { mark(b) })
-	}
+	w.Meddle()
 	if w.object("a") != nil {
-		mt.Edit(w.Cluster, "", "a", func(nm *v1beta1.NodeMaintenance) { mark(nm) })
+		mt.Edit(w.Cluster, "", "a", func(nm *v1beta1.NodeMaintenance) { metav1.SetMetaDataAnnotation(&nm.ObjectMeta, mt.Meddled, "yes") })
 	}
-}
-
-func with(m map[string]string) map[string]string {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[meddled] = "yes"
-	return m
-}
-
-func unmeddle(n *corev1.Node) {
-	delete(n.Annotations, meddled)
-	delete(n.Labels, meddled)
-	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == meddled })
 }

@@ -63,33 +63,9 @@ func inWorld(t *testing.T, f func(w *world), objects ...runtime.Object) {
 		defer c.Close()
 		w.boot()
 		defer func() { w.end() }()
-		defer w.beats()()
+		defer w.Heartbeat()()
 		f(w)
 	})
-}
-
-// beat is the time between two changes of something that is nobody's concern, without which a world stands still.
-const beat = time.Second
-
-// beats begins them and returns what ends them.
-func (w *world) beats() func() {
-	w.Add(mt.Node("heart"))
-	end := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(beat)
-		defer ticker.Stop()
-		for {
-			select {
-			case now := <-ticker.C:
-				w.EditNode("heart", func(n *corev1.Node) { n.Labels["beat"] = now.Format("150405") })
-			case <-end:
-				return
-			}
-		}
-	}()
-	return func() { close(end); <-done }
 }
 
 // boot starts an operator that remembers nothing.

@@ -59,6 +59,11 @@ func (c *Cluster) Leases() []*coordinationv1.Lease {
 	return lookAll[*coordinationv1.Lease](c, leasesResource)
 }
 
+// Budgets returns all budgets, by namespace and name.
+func (c *Cluster) Budgets() []*policyv1.PodDisruptionBudget {
+	return lookAll[*policyv1.PodDisruptionBudget](c, budgetsResource)
+}
+
 // Events returns all core/v1 events, by namespace and name.
 func (c *Cluster) Events() []*corev1.Event { return lookAll[*corev1.Event](c, eventsResource) }
 

@@ -2,6 +2,8 @@
 
 package maintenancetest
 
+import "sync/atomic"
+
 // Match chooses requests; nil chooses all. It may use the cluster's getters.
 type Match func(Request) bool
 
@@ -21,6 +23,12 @@ func Writes() Match { return Request.Write }
 
 // Reads matches all reads: get, list and watch.
 func Reads() Match { return func(r Request) bool { return !r.Write() } }
+
+// NthRead matches the n-th of the reads that are answered at once, gets and lists.
+func NthRead(n int) Match {
+	var seen atomic.Int64
+	return func(r Request) bool { return (r.Verb == "get" || r.Verb == "list") && seen.Add(1) == int64(n) }
+}
 
 // Named narrows a match to one object. An empty namespace or name matches any.
 func (m Match) Named(namespace, name string) Match {
