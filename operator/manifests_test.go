@@ -5,13 +5,16 @@ package operator
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodemaint/nodemaint/operator/certs"
@@ -80,4 +83,16 @@ func TestDeploymentLeavesANodeThatIsDrained(t *testing.T) {
 	for _, toleration := range d.Spec.Template.Spec.Tolerations {
 		require.Contains(t, []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}, toleration.Key)
 	}
+}
+
+// The runtime must know of the limit: it lets garbage lie otherwise until the kernel ends the process.
+func TestMemoryLimitIsKnownToTheRuntime(t *testing.T) {
+	c := read[appsv1.Deployment](t, "manager/deployment.yaml")[0].Spec.Template.Spec.Containers[0]
+	limit := c.Resources.Limits[corev1.ResourceMemory]
+	i := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "GOMEMLIMIT" })
+	require.GreaterOrEqual(t, i, 0)
+	soft, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // MiB there, Mi here
+	require.NoError(t, err)
+	require.Positive(t, soft.Value())
+	require.LessOrEqual(t, soft.Value(), limit.Value()*9/10)
 }
