@@ -12,6 +12,7 @@ import (
 	"github.com/nodemaint/nodemaint/test/bench/report"
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // idle measures what the operator costs while it can do nothing: every node is blocked.
@@ -104,7 +105,7 @@ func (k idle) watch(ctx context.Context, s *stage) (time.Duration, []cluster.Aud
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := pause(ctx, k.window); err != nil {
+	if err := program.Pause(ctx, k.window); err != nil {
 		return 0, nil, err
 	}
 	after, err := cpuSoFar(s.operator.PID())

@@ -13,30 +13,16 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	if err := runBench(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("bench", runBench) }
 
 // bench is what all workloads need.
 type bench struct {

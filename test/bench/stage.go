@@ -15,15 +15,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
 )
@@ -70,7 +67,7 @@ func (b *bench) setUp(ctx context.Context) (*stage, error) {
 	}
 	s := &stage{dir: dir, peer: b.peer, tell: b.tell}
 	if s.Installation, err = deploy.Install(ctx, c, deploy.Options{Edit: withoutWebhook}); err == nil {
-		s.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: scheme()})
+		s.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
 	}
 	if err == nil {
 		err = s.allowPeers(ctx)
@@ -221,16 +218,6 @@ func budget(name string, maxUnavailable intstr.IntOrString) *policyv1.PodDisrupt
 // withoutWebhook leaves the webhook out: what it costs is not the drain's.
 func withoutWebhook(u *unstructured.Unstructured) bool {
 	return u.GetKind() != "ValidatingWebhookConfiguration"
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // only if two types are registered under one name
-		}
-	}
-	return s
 }
 
 func (s *stage) log(name string) string { return filepath.Join(s.dir, name+".log") }

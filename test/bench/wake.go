@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
 	"github.com/nodemaint/nodemaint/test/cluster"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // wake measures how long after a budget lets a pod go its eviction is posted.
@@ -110,7 +111,7 @@ func (s *stage) openAndWatch(ctx context.Context, user, node, app string, later 
 	if _, err := s.awaitRequest(ctx, func(e cluster.AuditEvent) bool { return evicts(e, user, node) && e.Code == 429 }); err != nil {
 		return 0, fmt.Errorf("waiting for the budget to refuse: %w", err)
 	}
-	if err := pause(ctx, later); err != nil {
+	if err := program.Pause(ctx, later); err != nil {
 		return 0, err
 	}
 	opened := time.Now()

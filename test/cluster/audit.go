@@ -18,6 +18,7 @@ import (
 type AuditEvent struct {
 	ID        string
 	Time      time.Time // when the request came in
+	Answered  time.Time // when Stage was reached
 	User      string
 	UserAgent string
 	// Credential tells two tokens of one service account apart, as JTI= and the token's jti; empty if the user
@@ -113,12 +114,13 @@ func parseAuditLine(line []byte) (AuditEvent, error) {
 		ObjectRef                struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 		ResponseStatus           struct{ Code int }
 		RequestReceivedTimestamp time.Time
+		StageTimestamp           time.Time
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
 		return AuditEvent{}, err
 	}
 	return AuditEvent{
-		ID: raw.AuditID, Time: raw.RequestReceivedTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent,
+		ID: raw.AuditID, Time: raw.RequestReceivedTimestamp, Answered: raw.StageTimestamp, User: raw.User.Username, UserAgent: raw.UserAgent,
 		Credential: strings.Join(raw.User.Extra[credentialKey], " "), Verb: raw.Verb, Group: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource,
 		Subresource: raw.ObjectRef.Subresource, Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
 		URI: raw.RequestURI, Code: raw.ResponseStatus.Code, Stage: raw.Stage,

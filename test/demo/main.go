@@ -10,21 +10,15 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Getenv("KEEP") != ""); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
+	program.Main("demo", func(ctx context.Context, _ []string) error { return run(ctx, os.Getenv("KEEP") != "") })
 }
 
 func run(ctx context.Context, keep bool) error {

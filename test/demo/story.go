@@ -14,8 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
@@ -40,7 +38,7 @@ type story struct {
 
 func (s *story) tell(ctx context.Context) error {
 	var err error
-	if s.client, err = client.NewWithWatch(s.Cluster.RESTConfig(), client.Options{Scheme: demoScheme()}); err != nil {
+	if s.client, err = client.NewWithWatch(s.Cluster.RESTConfig(), client.Options{Scheme: deploy.Scheme()}); err != nil {
 		return err
 	}
 	title("The workload: about 40 pods, most of them where they should not be")
@@ -175,14 +173,4 @@ spec:
   nodeName: %[1]s
   reason: replace the fan
 `, node)
-}
-
-func demoScheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // only if two types are registered under one name
-		}
-	}
-	return s
 }

@@ -36,7 +36,7 @@ func (e *env) filmMaintenance(t *testing.T, name string) *film[*v1beta1.NodeMain
 
 func filmed[T client.Object](t *testing.T, e *env, list client.ObjectList, name string) *film[T] {
 	t.Helper()
-	c, err := client.NewWithWatch(e.Cluster.RESTConfig(), client.Options{Scheme: scheme()})
+	c, err := client.NewWithWatch(e.Cluster.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
 	require.NoError(t, err)
 	w, err := c.Watch(t.Context(), list, client.MatchingFields{"metadata.name": name})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func own(t *testing.T, d deploy.Options) *env {
 	t.Helper()
 	e, err := bringUp(t.Context(), cluster.Options{}, d, t.TempDir())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, e.Cluster.Stop()) })
+	t.Cleanup(func() { require.NoError(t, errors.Join(asked.note(e), e.Cluster.Stop())) })
 	return e
 }
 

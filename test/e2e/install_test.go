@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -36,7 +38,7 @@ func bare(t *testing.T) *env {
 	c, err := cluster.Start(t.Context(), cluster.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	admin, err := client.New(c.RESTConfig(), client.Options{Scheme: scheme()})
+	admin, err := client.New(c.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
 	require.NoError(t, err)
 	return &env{Installation: &deploy.Installation{Cluster: c}, Client: admin, dir: t.TempDir()}
 }
@@ -44,15 +46,27 @@ func bare(t *testing.T) *env {
 // manifests runs kubectl with operator/config/default as it is, and returns all that it prints, warnings too.
 func (e *env) manifests(t *testing.T, verb string, args ...string) string {
 	t.Helper()
-	folder := filepath.Join(deploy.Root(), "operator", "config", "default")
-	if verb != "kustomize" {
-		folder = "-k=" + folder
-	}
-	cmd := exec.CommandContext(t.Context(), e.Cluster.KubectlPath, append([]string{verb, folder}, args...)...)
+	out, err := e.kubectl(t.Context(), append([]string{verb, "-k=" + everything()}, args...)...)
+	require.NoError(t, err)
+	return out
+}
+
+// kustomize returns the manifests.
+func (e *env) kustomize(ctx context.Context) (string, error) {
+	return e.kubectl(ctx, "kustomize", everything())
+}
+
+// everything is the folder of all manifests.
+func everything() string { return filepath.Join(deploy.Root(), "operator", "config", "default") }
+
+func (e *env) kubectl(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, e.Cluster.KubectlPath, args...)
 	cmd.Env = []string{"KUBECONFIG=" + e.Cluster.Kubeconfig(), "HOME=" + e.Cluster.Dir()}
 	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return string(out)
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), err
 }
 
 // replicas waits until the Deployment of the manifests has its two pods and no other, and returns them.

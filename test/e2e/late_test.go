@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/test/cluster"
+	"github.com/nodemaint/nodemaint/test/deploy"
 )
 
 // Pods that are bound to the node past the scheduler leave too, during a drain and after it.
@@ -50,7 +51,7 @@ func TestPodsThatArriveLateLeaveToo(t *testing.T) {
 // watchStatus collects every status of the object from now on; the function returns those until it is called.
 func (e *env) watchStatus(t *testing.T, nm *v1beta1.NodeMaintenance) func() []v1beta1.NodeMaintenanceStatus {
 	t.Helper()
-	c, err := client.NewWithWatch(e.Cluster.RESTConfig(), client.Options{Scheme: scheme()})
+	c, err := client.NewWithWatch(e.Cluster.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
 	require.NoError(t, err)
 	w, err := c.Watch(t.Context(), &v1beta1.NodeMaintenanceList{}, client.MatchingFields{"metadata.name": nm.Name})
 	require.NoError(t, err)

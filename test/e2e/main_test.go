@@ -10,12 +10,9 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
 )
@@ -62,8 +59,13 @@ func withShared(run func() int) int {
 	code := run()
 	if code != 0 {
 		keepLog(e.operator.Log)
+		return code
 	}
-	return code
+	if err := leastPrivilege(ctx, e); err != nil {
+		fmt.Fprintf(os.Stderr, "the operator's rights are not those that it uses:\n%v\n", err)
+		return 1
+	}
+	return 0
 }
 
 func fail(err error) int {
@@ -94,7 +96,7 @@ func bringUp(ctx context.Context, o cluster.Options, d deploy.Options, dir strin
 		_ = c.Stop()
 		return nil, err
 	}
-	admin, err := client.New(c.RESTConfig(), client.Options{Scheme: scheme()})
+	admin, err := client.New(c.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
 	if err != nil {
 		_ = c.Stop()
 		return nil, err
@@ -111,14 +113,4 @@ func (e *env) run(ctx context.Context, o deploy.RunOptions) error {
 	}
 	e.operator = p
 	return p.Ready(ctx)
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // only if two types are registered under one name
-		}
-	}
-	return s
 }

@@ -22,8 +22,17 @@ import (
 func TestTheRightsAreTheseAndNoOthers(t *testing.T) {
 	t.Parallel()
 	const crd, rbac = "nodemaintenance.medik8s.io/nodemaintenances", "node-maintenance-operator-"
-	everything := shared.manifests(t, "kustomize")
-	rights, bound := granted(t, everything)
+	everything, err := shared.kustomize(t.Context())
+	require.NoError(t, err)
+	roles, err := granted(everything)
+	require.NoError(t, err)
+	rights, bound := map[string][]string{}, map[string][]string{}
+	for name, r := range roles {
+		rights[name] = r.rights
+		if len(r.to) > 0 {
+			bound[name] = r.to
+		}
+	}
 	require.Equal(t, map[string][]string{
 		"ClusterRole " + rbac + "manager-role": lines(
 			crd+": get list watch patch delete", crd+"/status: patch",
@@ -46,7 +55,6 @@ func TestTheRightsAreTheseAndNoOthers(t *testing.T) {
 		),
 		"ClusterRole " + rbac + "metrics-reader": lines("URL /metrics: get"),
 	}, rights)
-	operator := "ServiceAccount " + deploy.Namespace + "/" + deploy.ServiceAccount
 	require.Equal(t, map[string][]string{
 		"ClusterRole " + rbac + "manager-role":      {operator},
 		"ClusterRole " + rbac + "metrics-auth-role": {operator},
@@ -70,10 +78,26 @@ func lines(rules ...string) []string {
 	return out
 }
 
-// granted returns, for each role in the manifests, a line for each resource and verb, and to whom it is bound.
-func granted(t *testing.T, manifests string) (rights, bound map[string][]string) {
-	t.Helper()
-	rights, bound = map[string][]string{}, map[string][]string{}
+// operator is to whom rights are bound.
+const operator = "ServiceAccount " + deploy.Namespace + "/" + deploy.ServiceAccount
+
+// role is what a role grants, where, and to whom it is bound.
+type role struct {
+	namespace string   // empty for a ClusterRole
+	rights    []string // a line for each resource and verb
+	to        []string
+}
+
+// granted returns the roles in the manifests, each under its kind and name.
+func granted(manifests string) (map[string]*role, error) {
+	out := map[string]*role{}
+	of := func(kind, name string) *role {
+		at := kind + " " + name
+		if out[at] == nil {
+			out[at] = &role{}
+		}
+		return out[at]
+	}
 	for doc := range strings.SplitSeq(manifests, "\n---\n") {
 		var o struct { // a role or a binding, of the cluster or of a namespace
 			To       rbacv1.RoleRef `json:"roleRef"`
@@ -82,22 +106,25 @@ func granted(t *testing.T, manifests string) (rights, bound map[string][]string)
 			Rules    []rbacv1.PolicyRule
 			Subjects []rbacv1.Subject
 		}
-		require.NoError(t, yaml.Unmarshal([]byte(doc), &o))
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+			return nil, err
+		}
 		switch o.Kind {
 		case "Role", "ClusterRole":
-			name := o.Kind + " " + o.Metadata.Name
+			r := of(o.Kind, o.Metadata.Name)
+			r.namespace = o.Metadata.Namespace
 			for _, rule := range o.Rules {
-				rights[name] = append(rights[name], lines(spelled(rule)...)...)
+				r.rights = append(r.rights, lines(spelled(rule)...)...)
 			}
-			slices.Sort(rights[name])
+			slices.Sort(r.rights)
 		case "RoleBinding", "ClusterRoleBinding":
-			name := o.To.Kind + " " + o.To.Name
+			r := of(o.To.Kind, o.To.Name)
 			for _, s := range o.Subjects {
-				bound[name] = append(bound[name], s.Kind+" "+s.Namespace+"/"+s.Name)
+				r.to = append(r.to, s.Kind+" "+s.Namespace+"/"+s.Name)
 			}
 		}
 	}
-	return rights, bound
+	return out, nil
 }
 
 func spelled(rule rbacv1.PolicyRule) []string {

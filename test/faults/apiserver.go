@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/nodemaint/nodemaint/test/cluster"
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // restartAPIServer ends the API server and starts it again.
@@ -44,14 +44,14 @@ func restart(ctx context.Context, s *stage, name string, part cluster.Component,
 	}
 	return s.While(ctx, nodes, func(ctx context.Context) error {
 		for range times {
-			if err := kit.Pause(ctx, away); err != nil {
+			if err := program.Pause(ctx, away); err != nil {
 				return err
 			}
 			s.Say("ending %s", part)
 			if err := s.Cluster.StopComponent(part); err != nil {
 				return err
 			}
-			if err := kit.Pause(ctx, away); err != nil {
+			if err := program.Pause(ctx, away); err != nil {
 				return err
 			}
 			s.Say("starting %s", part)
@@ -59,6 +59,6 @@ func restart(ctx context.Context, s *stage, name string, part cluster.Component,
 				return err
 			}
 		}
-		return kit.Pause(ctx, away)
+		return program.Pause(ctx, away)
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemaint/nodemaint/test/deploy"
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // wrongCA makes the API server trust somebody else than who signed the webhook's certificate.
@@ -47,7 +47,7 @@ func (f wrongCA) run(ctx context.Context, s *stage) (string, error) {
 			if err := s.Until(ctx, "the right authority to be trusted", func(ctx context.Context) error { return good(ctx, s) }); err != nil {
 				return err
 			}
-			if err := kit.Pause(ctx, before); err != nil {
+			if err := program.Pause(ctx, before); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func (f expiredCertificate) run(ctx context.Context, s *stage) (string, error) {
 			if err := s.Until(ctx, "a good "+what, func(ctx context.Context) error { return good(ctx, s) }); err != nil {
 				return err
 			}
-			if err := kit.Pause(ctx, before); err != nil {
+			if err := program.Pause(ctx, before); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // before is how long nodes are maintained before something happens to the connection.
@@ -22,7 +23,7 @@ func disturbed(ctx context.Context, s *stage, name string, disturb func(ctx cont
 	}
 	p := s.Operator.Proxy
 	return s.While(ctx, nodes, func(ctx context.Context) error {
-		if err := kit.Pause(ctx, before); err != nil {
+		if err := program.Pause(ctx, before); err != nil {
 			return err
 		}
 		return errors.Join(disturb(ctx, p), p.Pass())
@@ -39,18 +40,18 @@ func (f cut) run(ctx context.Context, s *stage) (string, error) {
 	err := disturbed(ctx, s, f.name(), func(ctx context.Context, p *kit.Proxy) error {
 		s.Say("refusing connections")
 		p.Refuse()
-		if err := kit.Pause(ctx, f.length); err != nil {
+		if err := program.Pause(ctx, f.length); err != nil {
 			return err
 		}
 		if err := p.Pass(); err != nil {
 			return err
 		}
-		if err := kit.Pause(ctx, before); err != nil {
+		if err := program.Pause(ctx, before); err != nil {
 			return err
 		}
 		s.Say("swallowing all bytes")
 		p.Silence()
-		return kit.Pause(ctx, f.length)
+		return program.Pause(ctx, f.length)
 	})
 	return fmt.Sprintf("%s refused, %s silent", f.length, f.length), err
 }
@@ -64,7 +65,7 @@ func (f slow) title() string { return fmt.Sprintf("every call of the operator ta
 func (f slow) run(ctx context.Context, s *stage) (string, error) {
 	err := disturbed(ctx, s, f.name(), func(ctx context.Context, p *kit.Proxy) error {
 		p.Delay(f.answer)
-		return kit.Pause(ctx, f.length)
+		return program.Pause(ctx, f.length)
 	})
 	return fmt.Sprintf("%s of it", f.length), err
 }
@@ -85,7 +86,7 @@ func (f dropWatches) run(ctx context.Context, s *stage) (string, error) {
 	err := disturbed(ctx, s, f.name(), func(ctx context.Context, p *kit.Proxy) error {
 		for range f.times {
 			cuts += p.Cut()
-			if err := kit.Pause(ctx, f.every); err != nil {
+			if err := program.Pause(ctx, f.every); err != nil {
 				return err
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // gone lets the operator come back to an API server that remembers nothing of the time it was away: what it asks
@@ -34,12 +34,12 @@ func (f gone) run(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	err = s.While(ctx, nodes, func(ctx context.Context) error {
-		if err := kit.Pause(ctx, before); err != nil {
+		if err := program.Pause(ctx, before); err != nil {
 			return err
 		}
 		o.Proxy.Refuse()
 		s.Say("cut off; much happens meanwhile")
-		if err := kit.Pause(ctx, before); err != nil {
+		if err := program.Pause(ctx, before); err != nil {
 			return err
 		}
 		if err := s.Cluster.Compact(ctx); err != nil {

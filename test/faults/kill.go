@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // kill ends the operator by SIGKILL at random moments: of its start, and of its work.
@@ -34,7 +34,7 @@ func (k kill) run(ctx context.Context, s *stage) (string, error) {
 					return err
 				}
 			}
-			if err := kit.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second)))); err != nil {
+			if err := program.Pause(ctx, time.Duration(dice.Int64N(int64(time.Second)))); err != nil {
 				return err
 			}
 			s.Operator.Kill()

@@ -14,6 +14,7 @@ import (
 	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/faults/kit"
 	"github.com/nodemaint/nodemaint/test/invariant"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // leaderLease is the lease by which replicas elect a leader; it is good for leadership after its last renewal.
@@ -54,7 +55,7 @@ func (f freezeLeader) run(ctx context.Context, s *stage) (string, error) {
 		if err := s.Until(ctx, "the other to lead", leads(other)); err != nil {
 			return err
 		}
-		if err := kit.Pause(ctx, leadership/3); err != nil {
+		if err := program.Pause(ctx, leadership/3); err != nil {
 			return err
 		}
 		s.Say("waking it: it must not act, and end")
@@ -105,13 +106,13 @@ func pair(ctx context.Context, s *stage, name string, happen func(ctx context.Co
 		return err
 	}
 	err = s.While(ctx, nodes, func(ctx context.Context) error {
-		if err := kit.Pause(ctx, before); err != nil {
+		if err := program.Pause(ctx, before); err != nil {
 			return err
 		}
 		if err := happen(ctx, b, a); err != nil {
 			return err
 		}
-		return kit.Pause(ctx, before)
+		return program.Pause(ctx, before)
 	})
 	if err != nil {
 		return err

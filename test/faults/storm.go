@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // storm is no fault: only a great many objects, created and deleted at random.
@@ -27,6 +27,6 @@ func (f storm) run(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	began := s.Finished.Load()
-	err = s.While(ctx, nodes, func(ctx context.Context) error { return kit.Pause(ctx, f.length) })
+	err = s.While(ctx, nodes, func(ctx context.Context) error { return program.Pause(ctx, f.length) })
 	return fmt.Sprintf("%d maintenances on %d nodes", s.Finished.Load()-began, f.objects), err
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // throttle leaves the operator next to nothing of the API server, which refuses the rest of its requests.
@@ -39,7 +39,7 @@ func (f throttle) run(ctx context.Context, s *stage) (string, error) {
 			return "", fmt.Errorf("throttling the operator: %w", err)
 		}
 	}
-	err = s.While(ctx, nodes, func(ctx context.Context) error { return kit.Pause(ctx, 20*time.Second) })
+	err = s.While(ctx, nodes, func(ctx context.Context) error { return program.Pause(ctx, 20*time.Second) })
 	for _, o := range narrow {
 		err = errors.Join(err, s.Delete(ctx, o))
 	}

@@ -22,5 +22,7 @@
 //   - Evictions: every eviction was posted while its node had a NodeMaintenance and its lease was ours.
 //   - OneLeader: of replicas that elect a leader, none touched a pod or a node while another led.
 //
+// A Gap, found in the audit log, explains why a node is still held for an object that is gone.
+//
 // Not checked here: how long anything took.
 package invariant

@@ -54,9 +54,11 @@ func (l Look) Clone() Look {
 	return l
 }
 
+const ruleGivenBack = "given back"
+
 // GivenBack holds that a node without a NodeMaintenance looks as it did before, and that no lease of ours claims it.
 func GivenBack(s Snapshot, before map[string]Look) []Breach {
-	r := rule{name: "given back"}
+	r := rule{name: ruleGivenBack}
 	maintained := s.maintained()
 	for i := range s.Nodes {
 		n := &s.Nodes[i]

@@ -50,8 +50,8 @@ func (o object) after(e cluster.AuditEvent, user string) object {
 		return object{there: true}
 	case e.Verb == "create" && e.Code == http.StatusConflict && !o.there: // what was made without an answer
 		return object{there: true}
-	case e.Verb == "patch" && happened(e) && e.User == user && !o.adopted:
-		return object{there: o.there, adopted: true}
+	case e.Verb == "patch" && happened(e) && e.User == user && !o.adopted: // a deletion that came in before may have crossed it
+		return object{there: true, adopted: true}
 	case e.Verb == "patch" && happened(e) && e.User == user:
 		return object{}
 	case e.Verb == "delete" && happened(e) && !o.adopted:

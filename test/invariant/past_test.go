@@ -59,6 +59,7 @@ func TestEvictions(t *testing.T) {
 		{"a lease made without an answer", []string{made, adopted, "create leases node-n 500", evicted}, ""},
 		{"others evict as they like", []string{"they create pods/eviction n--0 201"}, ""},
 		{"another's attempt to take the lease fails", []string{made, adopted, leased, "they update leases node-n 409", evicted}, ""},
+		{"deleted as it was adopted", []string{made, deleted, adopted, leased, evicted}, ""},
 		{"without an object", []string{leased, evicted}, "had no NodeMaintenance"},
 		{"after its end", []string{made, adopted, leased, deleted, end, evicted}, "had no NodeMaintenance"},
 		{"after the end of one that was never ours", []string{made, deleted, leased, evicted}, "had no NodeMaintenance"},

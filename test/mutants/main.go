@@ -7,23 +7,20 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
+
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	root, err := filepath.Abs("..") // go run keeps the folder it was started in, the module's
-	if err == nil {
-		err = run(ctx, root)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	program.Main("mutants", func(ctx context.Context, _ []string) error {
+		root, err := filepath.Abs("..") // go run keeps the folder it was started in, the module's
+		if err != nil {
+			return err
+		}
+		return run(ctx, root)
+	})
 }
 
 // run tries every mutant and prints a table. Errors: the first of what went wrong otherwise than that a test failed.

@@ -6,7 +6,7 @@
 //	soak [-for 10m] [-seed N]
 //
 // It ends with exit code 1 otherwise; the logs then stay, and it says where. A run of at least ten minutes writes
-// docs/soak.md.
+// its section of docs/reliability.md.
 package main
 
 import (
@@ -14,40 +14,24 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // worthKeeping is how long a run takes at least whose table is kept.
 const worthKeeping = 10 * time.Minute
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	if err := runSoak(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "soak:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("soak", runSoak) }
 
 func runSoak(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("soak", flag.ContinueOnError)
 	length := f.Duration("for", worthKeeping, "how long")
-	seed := f.Uint64("seed", rand.Uint64(), "what happens at random depends on this `number`; one that is made up if not given") //nolint:gosec // nothing is secret
+	seed := f.Uint64("seed", kit.RandomSeed(), kit.SeedFlag)
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -55,17 +39,11 @@ func runSoak(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	o := kit.Options{Dir: filepath.Join(dir, "stage"), Seed: *seed, Say: func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "%6s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
-	}}
-	if o.Binaries, err = cluster.Build(ctx, cluster.BuildOptions{Out: os.Stderr}); err != nil {
+	o, err := kit.Prepare(ctx, dir, *seed)
+	if err != nil {
 		return err
 	}
-	if o.Program, err = deploy.Build(ctx, dir); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "What happens at random comes from -seed %d.\n", *seed)
+	o.Dir, o.Say = filepath.Join(dir, "stage"), kit.SayTo(os.Stderr)
 	r, err := soak(ctx, o, *length)
 	fmt.Printf("\n%s", r.page())
 	if err == nil {
@@ -75,9 +53,22 @@ func runSoak(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w\nThe logs are in %s.", err, dir) //nolint:staticcheck // the last words
 	}
 	if *length >= worthKeeping {
-		if err := os.WriteFile(filepath.Join(deploy.Root(), "docs", "soak.md"), []byte(r.page()), 0o600); err != nil {
+		if err := keep(filepath.Join(deploy.Root(), "docs", "reliability.md"), r.page()); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(dir)
+}
+
+// keep puts the section into the file.
+func keep(path, section string) error {
+	document, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	changed, err := insert(string(document), section)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(changed), 0o600)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -10,10 +11,28 @@ import (
 	"strings"
 )
 
-// page is docs/soak.md.
+// Between these lines docs/reliability.md holds the section of the last run.
+const (
+	sectionBegins = "<!-- make soak writes from here -->\n"
+	sectionEnds   = "<!-- to here -->\n"
+)
+
+var errNoPlace = errors.New("there is no place for the section")
+
+// insert puts the section into the document in place of the one that is there.
+func insert(document, section string) (string, error) {
+	before, rest, begins := strings.Cut(document, sectionBegins)
+	_, after, ends := strings.Cut(rest, sectionEnds)
+	if !begins || !ends {
+		return "", fmt.Errorf("%w: the lines %q and %q are missing", errNoPlace, strings.TrimSpace(sectionBegins), strings.TrimSpace(sectionEnds))
+	}
+	return before + sectionBegins + section + sectionEnds + after, nil
+}
+
+// page is what is told of the run.
 func (r *run) page() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- Made by make soak. -->\n# A soak of %s\n\n", minutes(r.length))
+	fmt.Fprintf(&b, "## A soak of %s\n\n", minutes(r.length))
 	fmt.Fprintf(&b, "%d nodes of %d pods on a real control plane, on a machine of %d cores (%s/%s), were put in and out of maintenance at random, "+
 		"while these faults happened to the operator:\n%s.\n\n", nodes, podsPerNode, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, r.listed())
 	fmt.Fprintf(&b, "The invariants of `test/invariant` were looked at %d times meanwhile. Now and then every maintenance was ended, every node had to be what "+

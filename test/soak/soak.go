@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 const (
@@ -113,7 +114,7 @@ func (r *run) round(ctx context.Context, all []kit.Node) error {
 	if err := r.stage.Calm(ctx); err != nil {
 		return err
 	}
-	if err := kit.Pause(ctx, settling); err != nil {
+	if err := program.Pause(ctx, settling); err != nil {
 		return err
 	}
 	return r.take(ctx, quiet)

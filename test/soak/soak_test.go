@@ -85,6 +85,17 @@ func TestPage(t *testing.T) {
 	require.Contains(t, (&run{}).page(), "too short")
 }
 
+func TestInsert(t *testing.T) {
+	const document = "# Title\n\n" + sectionBegins + "old\n" + sectionEnds + "\n## Next\n"
+	got, err := insert(document, "new\n")
+	require.NoError(t, err)
+	require.Equal(t, "# Title\n\n"+sectionBegins+"new\n"+sectionEnds+"\n## Next\n", got)
+	for _, none := range []string{"", sectionBegins, sectionEnds, sectionEnds + sectionBegins} {
+		_, err := insert(none, "new\n")
+		require.ErrorIs(t, err, errNoPlace)
+	}
+}
+
 func TestKillsComeEarlyOnly(t *testing.T) {
 	require.Len(t, troubles(true), len(troubles(false))+1)
 	require.Equal(t, "operator killed", troubles(true)[len(troubles(false))].name)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nodemaint/nodemaint/test/faults/kit"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // trouble is one thing that happens to the operator.
@@ -33,7 +33,7 @@ func troubles(early bool) []trouble {
 // disturb lets one trouble after another happen until ctx ends.
 func (r *run) disturb(ctx context.Context) error {
 	for {
-		if err := kit.Pause(ctx, r.upTo(4*time.Second)); err != nil {
+		if err := program.Pause(ctx, r.upTo(4*time.Second)); err != nil {
 			return err
 		}
 		all := troubles(time.Since(r.began) < r.length/3)
@@ -48,7 +48,7 @@ func (r *run) disturb(ctx context.Context) error {
 // away disturbs the connection for a while.
 func (r *run) away(ctx context.Context, disturb func()) error {
 	disturb()
-	return errors.Join(kit.Pause(ctx, r.upTo(4*time.Second)), r.stage.Operator.Proxy.Pass())
+	return errors.Join(program.Pause(ctx, r.upTo(4*time.Second)), r.stage.Operator.Proxy.Pass())
 }
 
 // kill ends the operator's process; it is started again at once.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 // While lets administrators, one for each node, put the nodes in and out of maintenance at random while f goes on.
@@ -100,5 +102,5 @@ func (a *administrator) hold(held bool) func(context.Context, Node) error {
 
 // think takes up to two seconds.
 func (a *administrator) think(ctx context.Context, _ Node) error {
-	return Pause(ctx, time.Duration(a.rand.Int64N(int64(2*time.Second))))
+	return program.Pause(ctx, time.Duration(a.rand.Int64N(int64(2*time.Second))))
 }

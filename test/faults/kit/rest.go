@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
-	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/invariant"
 )
@@ -85,7 +84,7 @@ func (s *Stage) atRest(ctx context.Context, what string) error {
 
 // Past checks the audit log, from the beginning of the cluster.
 func (s *Stage) Past() error {
-	log, err := s.Cluster.ReadAudit(cluster.AuditFilter{})
+	log, err := s.audit()
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/test/cluster"
 	"github.com/nodemaint/nodemaint/test/deploy"
 )
@@ -58,6 +55,7 @@ type Stage struct {
 
 	looks     *looks
 	operators []*Operator
+	audit     func() ([]cluster.AuditEvent, error) // all of the log
 }
 
 // SetUp brings a cluster up and runs the operator on it.
@@ -82,7 +80,8 @@ func (s *Stage) furnish(ctx context.Context, c *cluster.Cluster) error {
 	if s.Installation, err = deploy.Install(ctx, c, deploy.Options{}); err != nil {
 		return err
 	}
-	if s.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: scheme()}); err != nil {
+	s.audit = func() ([]cluster.AuditEvent, error) { return c.ReadAudit(cluster.AuditFilter{}) }
+	if s.Client, err = client.New(c.RESTConfig(), client.Options{Scheme: deploy.Scheme()}); err != nil {
 		return fmt.Errorf("making the administrator's client: %w", err)
 	}
 	if err := s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}}); err != nil {
@@ -141,26 +140,4 @@ func once(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	return f(ctx)
-}
-
-// Pause returns when the time is over: what is done meanwhile takes just that time.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(s); err != nil {
-			panic(err) // only if two types are registered under one name
-		}
-	}
-	return s
 }

@@ -6,20 +6,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/invariant"
 )
 
 // Watchdog looks at the invariants of any moment all the while.
 type Watchdog struct {
-	end  context.CancelFunc
-	all  sync.WaitGroup
-	took int
-	seen map[string]bool // what was broken, in words
+	stage *Stage
+	end   context.CancelFunc
+	all   sync.WaitGroup
+	took  int
+	seen  []sight
+}
+
+// sight is what was broken in one look, which took that time.
+type sight struct {
+	broken   []invariant.Breach
+	from, to time.Time
 }
 
 // lookEvery is the pause between two looks.
@@ -28,12 +35,12 @@ const lookEvery = 300 * time.Millisecond
 // Watch begins to look, until End.
 func (s *Stage) Watch(ctx context.Context) *Watchdog {
 	ctx, end := context.WithCancel(ctx)
-	w := &Watchdog{end: end, seen: map[string]bool{}}
+	w := &Watchdog{stage: s, end: end}
 	w.all.Go(func() {
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		for {
-			_ = s.looks.during(func(before map[string]invariant.Look) error { return w.look(ctx, s, before) }) // the API server may be away
+			_ = s.looks.during(func(before map[string]invariant.Look) error { return w.look(ctx, before) }) // the API server may be away
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -44,16 +51,17 @@ func (s *Stage) Watch(ctx context.Context) *Watchdog {
 	return w
 }
 
-func (w *Watchdog) look(ctx context.Context, s *Stage, before map[string]invariant.Look) error {
+func (w *Watchdog) look(ctx context.Context, before map[string]invariant.Look) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	now, err := invariant.Read(ctx, s.Client)
+	began := time.Now()
+	now, err := invariant.Read(ctx, w.stage.Client)
 	if err != nil {
 		return err
 	}
 	w.took++
-	for _, b := range invariant.Always(now, before) {
-		w.seen[b.String()] = true
+	if all := invariant.Always(now, before); len(all) > 0 {
+		w.seen = append(w.seen, sight{all, began, time.Now()})
 	}
 	return nil
 }
@@ -63,13 +71,34 @@ func (w *Watchdog) End() (looks int, err error) {
 	w.end()
 	w.all.Wait()
 	var errs []error
-	for _, words := range slices.Sorted(maps.Keys(w.seen)) {
-		errs = append(errs, fmt.Errorf("%w: %s", errBroken, words))
+	words, err := w.unexplained()
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, told := range words {
+		errs = append(errs, fmt.Errorf("%w: %s", errBroken, told))
 	}
 	if w.took == 0 {
 		errs = append(errs, errNeverLooked)
 	}
 	return w.took, errors.Join(errs...)
+}
+
+// unexplained returns what was broken, in words, but for what a gap explains.
+func (w *Watchdog) unexplained() ([]string, error) {
+	if len(w.seen) == 0 {
+		return nil, nil
+	}
+	log, err := w.stage.audit()
+	gaps := invariant.Gaps(log, deploy.User)
+	var words []string
+	for _, s := range w.seen {
+		for _, b := range invariant.WithoutGaps(s.broken, gaps, s.from, s.to) {
+			words = append(words, b.String())
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words), err
 }
 
 var (

@@ -16,7 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/nodemaint/nodemaint/test/cluster"
+	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/invariant"
+	"github.com/nodemaint/nodemaint/test/program"
 )
 
 func plainNode() *corev1.Node {
@@ -25,19 +28,36 @@ func plainNode() *corev1.Node {
 
 // stageOf is a stage without a cluster, whose one node looks as it has to.
 func stageOf(funcs interceptor.Funcs) *Stage {
-	c := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(plainNode()).WithInterceptorFuncs(funcs).Build()
-	s := &Stage{Client: c, looks: newLooks()}
+	c := fake.NewClientBuilder().WithScheme(deploy.Scheme()).WithObjects(plainNode()).WithInterceptorFuncs(funcs).Build()
+	s := &Stage{Client: c, looks: newLooks(), audit: func() ([]cluster.AuditEvent, error) { return nil, nil }}
 	s.looks.set("n", invariant.LookOf(plainNode()))
 	return s
 }
 
 func TestWatchdog(t *testing.T) {
+	cordon := func(t *testing.T, s *Stage) {
+		n := plainNode()
+		require.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(n), n))
+		n.Spec.Unschedulable = true
+		require.NoError(t, s.Update(t.Context(), n))
+	}
+	// went is the log of an object for the node that went in the moment in which it got its finalizer.
+	went := func() ([]cluster.AuditEvent, error) {
+		now := time.Now()
+		return []cluster.AuditEvent{
+			{Verb: "delete", Resource: "nodemaintenances", Name: "n", Code: 200, Time: now.Add(-5 * time.Second), Answered: now},
+			{Verb: "patch", Resource: "nodemaintenances", Name: "n", Code: 200, Time: now.Add(-4 * time.Second), Answered: now, User: deploy.User},
+			{Verb: "delete", Resource: "leases", Name: "node-n", Code: 200, Time: now, Answered: now.Add(time.Second), User: deploy.User},
+		}, nil
+	}
+	unreadable := func() ([]cluster.AuditEvent, error) { return nil, errBroken }
 	away := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 		return errors.New("the API server is away")
 	}}
 	for _, tc := range []struct {
 		reason string
 		funcs  interceptor.Funcs
+		audit  func() ([]cluster.AuditEvent, error)
 		happen func(t *testing.T, s *Stage)
 		want   error
 		words  string
@@ -46,20 +66,20 @@ func TestWatchdog(t *testing.T) {
 		{reason: "a change that is noted", happen: func(t *testing.T, s *Stage) {
 			require.NoError(t, s.Touch(t.Context(), Node{Name: "n"}, "x"))
 		}},
-		{reason: "a change that is not", want: errBroken, words: "n: without a NodeMaintenance it does not look as before", happen: func(t *testing.T, s *Stage) {
-			n := plainNode()
-			require.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(n), n))
-			n.Spec.Unschedulable = true
-			require.NoError(t, s.Update(t.Context(), n))
-		}},
+		{reason: "a change that is not", want: errBroken, words: "n: without a NodeMaintenance it does not look as before", happen: cordon},
+		{reason: "a node whose object went as nobody can prevent", audit: went, happen: cordon},
+		{reason: "a log that cannot be read explains nothing", audit: unreadable, want: errBroken, words: "n: without a NodeMaintenance it does not look as before", happen: cordon},
 		{reason: "one who never sees anything proves nothing", funcs: away, want: errNeverLooked, words: "never looked at", happen: func(*testing.T, *Stage) {}},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			s := stageOf(tc.funcs)
+			if tc.audit != nil {
+				s.audit = tc.audit
+			}
 			synctest.Test(t, func(t *testing.T) {
 				w := s.Watch(t.Context())
 				tc.happen(t, s)
-				require.NoError(t, Pause(t.Context(), 10*lookEvery))
+				require.NoError(t, program.Pause(t.Context(), 10*lookEvery))
 				looks, err := w.End()
 				require.ErrorIs(t, err, tc.want)
 				if tc.want == nil {
@@ -102,7 +122,7 @@ func TestUntil(t *testing.T) {
 	ctx, end := context.WithCancelCause(t.Context())
 	end(over)
 	require.ErrorIs(t, until(ctx, time.Hour, "it", func(context.Context) error { return failed }), over)
-	require.ErrorIs(t, Pause(ctx, time.Hour), over)
+	require.ErrorIs(t, program.Pause(ctx, time.Hour), over)
 }
 
 // Whoever is told to end may be in the middle of anything, and no error comes of that.
@@ -112,7 +132,7 @@ func TestWhileEndsWithWhatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, want := range []error{nil, failed} {
 			err := s.While(t.Context(), []Node{{Name: "n", Pods: 1}}, func(ctx context.Context) error {
-				_ = Pause(ctx, 3*time.Second) // the operator that would let its object go does not run
+				_ = program.Pause(ctx, 3*time.Second) // the operator that would let its object go does not run
 				return want
 			})
 			require.ErrorIs(t, err, want)

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package invariant
+
+import (
+	"time"
+
+	"github.com/nodemaint/nodemaint/test/cluster"
+)
+
+// Gap is a time in which a node is still held for an object that is there no more, as nobody can prevent: the API
+// server removes an object at once that has no finalizer when the deletion comes in, also if it gets one before
+// the deletion ends.
+type Gap struct {
+	Node     string
+	From, To time.Time
+}
+
+// longestGap is how long the operator may take to see that an object is gone, and to give its node back.
+const longestGap = 20 * time.Second
+
+// Gaps returns them from the audit log. Every NodeMaintenance must be named like its node. A gap that lasts too
+// long is none.
+func Gaps(log []cluster.AuditEvent, user string) []Gap {
+	var out []Gap
+	objects, open := map[string]*crossing{}, map[string]time.Time{}
+	end := func(node string, at time.Time) {
+		if from, ok := open[node]; ok && at.Sub(from) <= longestGap {
+			out = append(out, Gap{node, from, at})
+		}
+		delete(open, node)
+	}
+	for _, e := range inOrder(log) {
+		switch {
+		case !happened(e):
+		case e.Resource == "nodemaintenances" && e.Subresource == "":
+			c := objects[e.Name]
+			if c == nil || e.Verb == "create" {
+				c = &crossing{}
+				objects[e.Name] = c
+			}
+			c.see(e, user)
+			if c.crossed() {
+				open[e.Name] = c.deleted.Time
+			}
+			if e.Verb == "create" {
+				end(e.Name, e.Answered)
+			}
+		case e.Resource == "leases" && e.Verb == "delete" && e.User == user:
+			if node, ok := cutLease(e); ok {
+				end(node, e.Answered)
+			}
+		}
+	}
+	return out
+}
+
+// crossing is the deletion of an object, and the write that puts the finalizer on it: the first one of ours.
+type crossing struct{ adopted, deleted *cluster.AuditEvent }
+
+func (c *crossing) see(e cluster.AuditEvent, user string) {
+	switch {
+	case e.Verb == "patch" && e.User == user && c.adopted == nil:
+		c.adopted = &e
+	case e.Verb == "delete" && c.deleted == nil:
+		c.deleted = &e
+	}
+}
+
+// crossed says whether one came in before the other was answered.
+func (c *crossing) crossed() bool {
+	return c.adopted != nil && c.deleted != nil &&
+		c.adopted.Time.Before(c.deleted.Answered) && c.deleted.Time.Before(c.adopted.Answered)
+}
+
+// WithoutGaps returns those of the breaches that were seen between from and to and that no gap explains.
+func WithoutGaps(all []Breach, gaps []Gap, from, to time.Time) []Breach {
+	var out []Breach
+	for _, b := range all {
+		if b.Rule != ruleGivenBack || !explained(b.Object, gaps, from, to) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func explained(node string, gaps []Gap, from, to time.Time) bool {
+	for _, g := range gaps {
+		if g.Node == node && g.From.Before(to) && from.Before(g.To) {
+			return true
+		}
+	}
+	return false
+}
