@@ -27,7 +27,6 @@ type Drainer struct {
 	memories map[string]*memory // by node
 	views    map[string]*view   // by node, while watched
 
-	budgetSets map[string]string // by namespace, which budgets the copy had last
 }
 
 // New returns a Drainer. It does no I/O; options that make no sense are told by Options.Validate and
@@ -36,11 +35,11 @@ func New(c kubernetes.Interface, o Options) *Drainer {
 	o = o.withDefaults()
 	d := &Drainer{
 		client: c, opts: o, calls: newCalls(o.MaxInFlight),
-		memories: map[string]*memory{}, views: map[string]*view{}, budgetSets: map[string]string{},
+		memories: map[string]*memory{}, views: map[string]*view{},
 	}
 	d.lanes = newLanes(d.calls, o.Clock)
 	d.budgets = newPool(d.mirrorBudgets, d.budgetsChanged)
-	d.daemonSets = newPool(d.mirrorDaemonSets, func(_ string, nodes []string) { d.wakeAll(nodes) })
+	d.daemonSets = newPool(d.mirrorDaemonSets, d.daemonSetsChanged)
 	return d
 }
 

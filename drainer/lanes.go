@@ -14,10 +14,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// slowCall is how long a call keeps those behind it waiting. The API server sleeps for half a second when two
-// writes of one budget's status collide, and a webhook may take what time it likes. Waiting longer when all calls
-// are slow, as under load, was tried: drains took longer.
-const slowCall = 200 * time.Millisecond
+// slowCall is how long a call keeps those behind it waiting. The API server sleeps for half a second when two writes
+// of one budget's status collide, and calls that overlap collide: to wait for each costs less, and most under load.
+// But a webhook may take what time it likes.
+const slowCall = time.Second
 
 // lanes let the pods behind one budget go one after the other, over all nodes: evictions that share a budget
 // hold each other up inside the API server, and what it answers to one of them holds for all.
@@ -27,6 +27,7 @@ type lanes struct {
 
 	mu       sync.Mutex
 	byBudget map[types.UID]*lane
+	byNode   map[string]map[*ticket]*lane // those that wait
 }
 
 // lane is the queue behind one budget.
@@ -56,7 +57,7 @@ type ticket struct {
 const unseen = time.Second
 
 func newLanes(c *calls, clock clock.PassiveClock) *lanes {
-	return &lanes{calls: c, clock: clock, byBudget: map[types.UID]*lane{}}
+	return &lanes{calls: c, clock: clock, byBudget: map[types.UID]*lane{}, byNode: map[string]map[*ticket]*lane{}}
 }
 
 // add puts a pod's call behind the others of that budget.
@@ -70,7 +71,21 @@ func (l *lanes) add(b *policyv1.PodDisruptionBudget, t *ticket) {
 	}
 	at.see(b)
 	at.waiting = append(at.waiting, t)
+	if l.byNode[t.node] == nil {
+		l.byNode[t.node] = map[*ticket]*lane{}
+	}
+	l.byNode[t.node][t] = at
 	l.advance(at)
+}
+
+// leave takes a ticket out of its lane, where it is the i-th.
+func (l *lanes) leave(at *lane, i int) *ticket {
+	t := at.waiting[i]
+	at.waiting = slices.Delete(at.waiting, i, i+1)
+	if delete(l.byNode[t.node], t); len(l.byNode[t.node]) == 0 {
+		delete(l.byNode, t.node)
+	}
+	return t
 }
 
 // advance admits the next call of the lane, if it is open.
@@ -85,8 +100,7 @@ func (l *lanes) advance(at *lane) {
 		}
 		return
 	}
-	t := at.waiting[0]
-	at.waiting = at.waiting[1:]
+	t := l.leave(at, 0)
 	at.holding++
 	at.granted[t.pod.Name] = time.Time{}
 	at.asked = now
@@ -195,10 +209,7 @@ func (l *lanes) retry(node string) time.Duration {
 	defer l.mu.Unlock()
 	var next time.Duration
 	now := l.clock.Now()
-	for _, at := range l.byBudget {
-		if !slices.ContainsFunc(at.waiting, func(t *ticket) bool { return t.node == node }) {
-			continue
-		}
+	for at := range l.lanesOf(node) {
 		l.advance(at)
 		due := RetryDelay
 		if at.holding == 0 {
@@ -211,20 +222,27 @@ func (l *lanes) retry(node string) time.Duration {
 	return next
 }
 
+// lanesOf returns the lanes in which pods of node wait.
+func (l *lanes) lanesOf(node string) map[*lane]bool {
+	out := map[*lane]bool{}
+	for _, at := range l.byNode[node] {
+		out[at] = true
+	}
+	return out
+}
+
 // withdraw takes the pods of node for which leave says so out of their lanes, and drops their calls. The
 // budget is the one that they wait behind.
 func (l *lanes) withdraw(node string, leave func(pod, budget types.UID) bool) {
 	var dropped []*ticket
 	now := l.clock.Now()
 	l.mu.Lock()
+	for t, at := range l.byNode[node] {
+		if leave(t.pod.UID, at.budget.UID) {
+			dropped = append(dropped, l.leave(at, slices.Index(at.waiting, t)))
+		}
+	}
 	for uid, at := range l.byBudget {
-		at.waiting = slices.DeleteFunc(at.waiting, func(t *ticket) bool {
-			out := t.node == node && leave(t.pod.UID, uid)
-			if out {
-				dropped = append(dropped, t)
-			}
-			return out
-		})
 		if len(at.waiting) == 0 && at.holding == 0 && now.Sub(at.asked) >= RetryDelay { // what it knows is old
 			delete(l.byBudget, uid)
 		}

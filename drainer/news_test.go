@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemaint/nodemaint/drainer"
@@ -41,6 +43,41 @@ func TestNewsOfABudget(t *testing.T) {
 					require.False(t, tt.wakes)
 				}
 			}, web(2)...) // of which one waits for the other's budget
+		})
+	}
+}
+
+// TestNewsOfADaemonSet: its status changes with each of its pods, on whatever node of the cluster.
+func TestNewsOfADaemonSet(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		news   func(s *stage)
+		wakes  bool
+	}{
+		{"a pod of it is ready somewhere", func(s *stage) {
+			mt.Edit(s.Cluster, "shop", "agent", func(ds *appsv1.DaemonSet) { ds.Status.NumberReady++ })
+		}, false},
+		{"it is edited", func(s *stage) {
+			mt.Edit(s.Cluster, "shop", "agent", func(ds *appsv1.DaemonSet) { ds.Generation++ })
+		}, false},
+		{"another comes", func(s *stage) { s.Add(mt.DaemonSet("shop", "other")) }, true},
+		{"it goes", func(s *stage) {
+			require.NoError(t, s.Client().AppsV1().DaemonSets("shop").Delete(t.Context(), "agent", metav1.DeleteOptions{}))
+		}, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.watch("n1")
+				s.settle("n1")
+				tt.news(s)
+				synctest.Wait()
+				select {
+				case <-s.wakes:
+					require.True(t, tt.wakes)
+				default:
+					require.False(t, tt.wakes)
+				}
+			}, mt.DaemonSet("shop", "agent"), mt.Pod("shop", "agent-x", "n1", mt.OfDaemonSet("agent")))
 		})
 	}
 }

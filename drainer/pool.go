@@ -26,6 +26,7 @@ type held[T runtime.Object] struct {
 	copy   *mirror.Mirror[T]
 	cancel context.CancelFunc
 	users  map[string]bool // nodes
+	which  string          // the objects that the copy had last, as told to others
 }
 
 func newPool[T runtime.Object](start func(context.Context, string, func()) *mirror.Mirror[T], changed func(key string, users []string)) *pool[T] {
@@ -56,6 +57,19 @@ func (p *pool[T]) get(key string) *mirror.Mirror[T] {
 		return h.copy
 	}
 	return nil
+}
+
+// others says whether the copy of that key has other objects than the last time: which names them all.
+func (p *pool[T]) others(key, which string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.held[key]
+	if h == nil {
+		return true
+	}
+	before := h.which
+	h.which = which
+	return before != which
 }
 
 // keep ends node's use of all copies but those of the keys it still needs.

@@ -85,12 +85,7 @@ func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 	d.lanes.see(namespace, c.Get)
 	budgets := c.Items()
 	slices.SortFunc(budgets, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
-	d.mu.Lock()
-	set := setOf(budgets)
-	same := d.budgetSets[namespace] == set
-	d.budgetSets[namespace] = set
-	d.mu.Unlock()
-	if !same {
+	if d.budgets.others(namespace, setOf(budgets)) {
 		d.wakeAll(nodes)
 		return
 	}
@@ -98,6 +93,24 @@ func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 		if v := d.view(node); v != nil && d.memory(node).blocked.Load() {
 			v.wakeSoon()
 		}
+	}
+}
+
+// daemonSetsChanged wakes the nodes if other DaemonSets are there than before: whose pods stay. Their status, which
+// changes with every pod of theirs anywhere in the cluster, concerns nobody.
+func (d *Drainer) daemonSetsChanged(key string, nodes []string) {
+	c := d.daemonSets.get(key)
+	if c == nil {
+		d.wakeAll(nodes)
+		return
+	}
+	var uids []string
+	for _, ds := range c.Items() {
+		uids = append(uids, string(ds.UID))
+	}
+	slices.Sort(uids)
+	if d.daemonSets.others(key, strings.Join(uids, ",")) {
+		d.wakeAll(nodes)
 	}
 }
 

@@ -109,7 +109,7 @@ func (c *Cluster) prepare() error {
 	if c.health, err = newHealthClient(p); err != nil {
 		return err
 	}
-	files := map[string]string{c.layout.stages(): Stages(), c.layout.auditPolicy(): auditPolicy(c.options.AuditLevel)}
+	files := map[string]string{c.layout.stages(): kwokOptions + Stages(), c.layout.auditPolicy(): auditPolicy(c.options.AuditLevel)}
 	for path, text := range files {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return fmt.Errorf("writing a file of the cluster: %w", err)

@@ -21,3 +21,14 @@ var stages string
 
 // Stages returns the kwok configuration that says how nodes and pods behave.
 func Stages() string { return stages }
+
+// kwokOptions let kwok, which stands for all kubelets, do as much at once as these would. With its own four workers
+// the pods of a large drain take far longer to go than their stages say.
+const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  podPlayStageParallelism: 64
+  nodePlayStageParallelism: 16
+  nodeLeaseParallelism: 16
+---
+`

@@ -120,6 +120,7 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 // client of its own, in the API server's own encoding, which costs both sides a fraction of what JSON does.
 func newEngine(c *rest.Config, ns namespaces, pod string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
 	c = rest.CopyConfig(c)
+	c.DisableCompression = true // what comes is small, and the buffers of a compressed watch are not: three watches a node
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
