@@ -79,6 +79,13 @@ func (c *calls) start() {
 // share is how many calls one node may have under way: calls that hang there leave room for the others.
 func (c *calls) share() int { return max(1, c.limit/2) }
 
+// full says whether another call of node would have to wait for those that it has.
+func (c *calls) full(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.byNode[node]+len(c.waiting[node]) >= c.share()
+}
+
 func (c *calls) finished(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,8 +37,8 @@ func New(c kubernetes.Interface, o Options) *Drainer {
 		client: c, opts: o, calls: newCalls(o.MaxInFlight),
 		memories: map[string]*memory{}, views: map[string]*view{},
 	}
-	d.lanes = newLanes(d.calls, o.Clock)
 	d.budgets = newPool(d.mirrorBudgets, d.budgetsChanged)
+	d.lanes = newLanes(d.calls, o.Clock, d.latest)
 	d.daemonSets = newPool(d.mirrorDaemonSets, d.daemonSetsChanged)
 	return d
 }
@@ -69,6 +69,13 @@ func (d *Drainer) memory(node string) *memory {
 		d.memories[node] = m
 	}
 	return m
+}
+
+// remembered returns what is remembered of node; nil if nothing is.
+func (d *Drainer) remembered(node string) *memory {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.memories[node]
 }
 
 // view returns the watch of node; nil without one.

@@ -22,8 +22,9 @@ const slowCall = time.Second
 // lanes let the pods behind one budget go one after the other, over all nodes: evictions that share a budget
 // hold each other up inside the API server, and what it answers to one of them holds for all.
 type lanes struct {
-	calls *calls
-	clock clock.PassiveClock
+	calls  *calls
+	clock  clock.PassiveClock
+	latest func(*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget // a budget as it is by now
 
 	mu       sync.Mutex
 	byBudget map[types.UID]*lane
@@ -56,14 +57,15 @@ type ticket struct {
 // unseen is how long a granted eviction may take to show in the copy of its budget.
 const unseen = time.Second
 
-func newLanes(c *calls, clock clock.PassiveClock) *lanes {
-	return &lanes{calls: c, clock: clock, byBudget: map[types.UID]*lane{}, byNode: map[string]map[*ticket]*lane{}}
+func newLanes(c *calls, clock clock.PassiveClock, latest func(*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget) *lanes {
+	return &lanes{calls: c, clock: clock, latest: latest, byBudget: map[types.UID]*lane{}, byNode: map[string]map[*ticket]*lane{}}
 }
 
-// add puts a pod's call behind the others of that budget.
+// add puts a pod's call behind the others of that budget, which may have changed since the caller read it.
 func (l *lanes) add(b *policyv1.PodDisruptionBudget, t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	b = l.latest(b) // under the lock: what changes from here on see brings
 	at := l.byBudget[b.UID]
 	if at == nil {
 		at = &lane{budget: b, granted: map[string]time.Time{}}
@@ -100,7 +102,8 @@ func (l *lanes) advance(at *lane) {
 		}
 		return
 	}
-	t := l.leave(at, 0)
+	i := slices.IndexFunc(at.waiting, func(t *ticket) bool { return !l.calls.full(t.node) })
+	t := l.leave(at, max(i, 0)) // one that need not wait for other calls of its node
 	at.holding++
 	at.granted[t.pod.Name] = time.Time{}
 	at.asked = now

@@ -5,12 +5,14 @@ package drainer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodemaint/nodemaint/drainer"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -164,4 +166,44 @@ func TestConcurrentPasses(t *testing.T) {
 		require.Len(t, s.evictions(), 30)
 		require.True(t, s.pass("n1").Done())
 	}, web(30)...)
+}
+
+// Calls that hang on one node keep that node's pods from the front of a lane, not the others behind them.
+func TestLaneGoesPastANodeThatIsFull(t *testing.T) {
+	objects := append(spread(1), mt.Pod("shop", "hangs", "n1"))
+	onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{MaxInFlight: 2}, func(t *testing.T, s *stage) {
+		s.inTurn(0)
+		hold := s.Hold(evictionOfPods.Named("shop", "hangs"))
+		defer hold.Remove()
+		for range 3 { // the budget refuses the pod of n2, which then waits behind that of n1
+			s.pass("n2")
+			s.pass("n1")
+			advance(time.Second)
+		}
+		s.SetDisruptionsAllowed("shop", "web", 2)
+		synctest.Wait()
+		advance(100 * time.Millisecond)
+		require.NotNil(t, s.Pod("shop", "web-1").DeletionTimestamp, "its node has room")
+		require.Nil(t, s.Pod("shop", "web-0").DeletionTimestamp, "its node has none")
+	}, objects...)
+}
+
+// Nothing is begun for a node after the end of its watch.
+func TestEndOfAWatchDropsWhatIsQueued(t *testing.T) {
+	var objects []runtime.Object
+	for i := range 5 {
+		objects = append(objects, mt.Pod("shop", fmt.Sprintf("lone-%d", i), "n1"))
+	}
+	onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{MaxInFlight: 2}, func(t *testing.T, s *stage) {
+		ctx, end := context.WithCancel(t.Context())
+		s.Watch(ctx, "n1", func() {})
+		synctest.Wait()
+		s.Delay(evictionOfPods, time.Second)
+		s.pass("n1")
+		asked := len(s.evictions())
+		require.Equal(t, 1, asked)
+		end()
+		advance(time.Minute)
+		require.Len(t, s.evictions(), asked)
+	}, objects...)
 }

@@ -53,6 +53,7 @@ func (d *Drainer) unwatch(node string, v *view) {
 	d.mu.Unlock()
 	if current {
 		d.lanes.withdraw(node, func(types.UID, types.UID) bool { return true })
+		d.calls.drop(node)
 	}
 }
 
@@ -90,18 +91,28 @@ func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 		return
 	}
 	for _, node := range nodes {
-		if v := d.view(node); v != nil && d.memory(node).blocked.Load() {
+		if v, m := d.view(node), d.remembered(node); v != nil && m != nil && m.blocked.Load() {
 			v.wakeSoon()
 		}
 	}
 }
 
+// latest returns the budget as the copy has it, if there is one.
+func (d *Drainer) latest(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	if c := d.budgets.get(b.Namespace); c != nil {
+		if now, ok := c.Get(b.Namespace, b.Name); ok && now.UID == b.UID {
+			return now
+		}
+	}
+	return b
+}
+
 // daemonSetsChanged wakes the nodes if other DaemonSets are there than before: whose pods stay. Their status, which
-// changes with every pod of theirs anywhere in the cluster, concerns nobody.
+// changes with every pod of theirs anywhere in the cluster, concerns nobody; nor does it that their watch ended,
+// as each does every few minutes.
 func (d *Drainer) daemonSetsChanged(key string, nodes []string) {
 	c := d.daemonSets.get(key)
 	if c == nil {
-		d.wakeAll(nodes)
 		return
 	}
 	var uids []string

@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
@@ -20,8 +23,11 @@ import (
 
 // film holds every state that an object goes through from when it was begun.
 type film[T client.Object] struct {
+	version func() string // of the object as it is; empty if it is gone
+
 	mu     sync.Mutex
 	states []T
+	gone   bool // the last state is that of an object that was deleted
 }
 
 func (e *env) filmNode(t *testing.T, name string) *film[*corev1.Node] {
@@ -41,12 +47,21 @@ func filmed[T client.Object](t *testing.T, e *env, list client.ObjectList, name 
 	w, err := c.Watch(t.Context(), list, client.MatchingFields{"metadata.name": name})
 	require.NoError(t, err)
 	t.Cleanup(w.Stop)
-	f := &film[T]{}
+	f := &film[T]{version: func() string {
+		now := list.DeepCopyObject().(client.ObjectList) //nolint:forcetypeassert // a copy of a list is one
+		require.NoError(t, c.List(t.Context(), now, client.MatchingFields{"metadata.name": name}))
+		version := ""
+		require.NoError(t, meta.EachListItem(now, func(o runtime.Object) error {
+			version = o.(client.Object).GetResourceVersion() //nolint:forcetypeassert // so is what is in it an object
+			return nil
+		}))
+		return version
+	}}
 	go func() {
 		for ev := range w.ResultChan() {
 			if o, ok := ev.Object.(T); ok {
 				f.mu.Lock()
-				f.states = append(f.states, o)
+				f.states, f.gone = append(f.states, o), ev.Type == watch.Deleted
 				f.mu.Unlock()
 			}
 		}
@@ -54,11 +69,23 @@ func filmed[T client.Object](t *testing.T, e *env, list client.ObjectList, name 
 	return f
 }
 
-// all returns the states so far.
-func (f *film[T]) all() []T {
+// soFar returns the states that were seen.
+func (f *film[T]) soFar() (states []T, gone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.states)
+	return slices.Clone(f.states), f.gone
+}
+
+// all returns all states up to now: it waits for the watch to show the object as it is.
+func (f *film[T]) all(t *testing.T) []T {
+	t.Helper()
+	now := f.version()
+	require.True(t, waitFor(func() bool {
+		states, gone := f.soFar()
+		return gone || slices.ContainsFunc(states, func(o T) bool { return o.GetResourceVersion() == now })
+	}, patience), "waiting for the watch to show what there is")
+	states, _ := f.soFar()
+	return states
 }
 
 // first waits for the first state that is as asked for, and returns it with those before it.
@@ -66,17 +93,19 @@ func (f *film[T]) first(t *testing.T, what string, cond func(T) bool) (T, []T) {
 	t.Helper()
 	var at int
 	require.True(t, waitFor(func() bool {
-		at = slices.IndexFunc(f.all(), cond)
+		states, _ := f.soFar()
+		at = slices.IndexFunc(states, cond)
 		return at >= 0
 	}, patience), "waiting for a state: %s", what)
-	states := f.all()
+	states, _ := f.soFar()
 	return states[at], states[:at]
 }
 
 // phases returns the phases that an object went through, each once for as long as it lasted.
-func phases(f *film[*v1beta1.NodeMaintenance]) []v1beta1.MaintenancePhase {
+func phases(t *testing.T, f *film[*v1beta1.NodeMaintenance]) []v1beta1.MaintenancePhase {
+	t.Helper()
 	var out []v1beta1.MaintenancePhase
-	for _, nm := range f.all() {
+	for _, nm := range f.all(t) {
 		out = append(out, nm.Status.Phase)
 	}
 	return slices.Compact(out)

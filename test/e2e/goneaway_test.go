@@ -71,7 +71,7 @@ func TestANodeThatIsDeletedTakesObjectAndLeaseWithIt(t *testing.T) {
 
 			e.gone(t, nm)
 			e.gone(t, lease)
-			require.NotContains(t, phases(film), v1beta1.MaintenanceFailed)
+			require.NotContains(t, phases(t, film), v1beta1.MaintenanceFailed)
 			require.Zero(t, e.events(t, "NodeMaintenance", nm.Name)["FailedMaintenance"])
 			require.Equal(t, 1, e.events(t, "NodeMaintenance", nm.Name)["RemovedMaintenance"])
 		})

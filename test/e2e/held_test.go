@@ -66,7 +66,7 @@ func TestAForeignChangeIsPutBack(t *testing.T) {
 			e.eventually(t, "an event", func() bool { return len(e.messages(t, "NodeMaintenance", nm.Name, "NodeHeldAgain")) > 0 })
 			require.Equal(t, []string{words}, e.messages(t, "NodeMaintenance", nm.Name, "NodeHeldAgain"))
 			e.passed(t, nm)
-			require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceRunning}, phases(film))
+			require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceRunning}, phases(t, film))
 
 			e.relax(t, b)
 			e.succeed(t, nm)
@@ -91,7 +91,7 @@ func TestAHeldNodeStaysSucceeded(t *testing.T) {
 
 	e.within(t, time.Second, "the node to be held again", func() bool { return held(e.getNode(t, node)) })
 	e.passed(t, nm)
-	require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceSucceeded}, phases(film))
+	require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceSucceeded}, phases(t, film))
 	e.end(t, nm)
 	require.False(t, e.getNode(t, node).Spec.Unschedulable)
 }
@@ -119,7 +119,7 @@ func TestMarksArePutBackAtAPace(t *testing.T) {
 	e.passed(t, nm)
 	require.Equal(t, 1, e.events(t, "NodeMaintenance", nm.Name)["NodeHeldAgain"])
 	cordons := 0
-	states := film.all()
+	states := film.all(t)
 	for i := range states[1:] {
 		if states[i+1].Spec.Unschedulable && !states[i].Spec.Unschedulable {
 			cordons++

@@ -139,7 +139,7 @@ func testANodeThatNeverWas(t *testing.T, e *env) {
 	require.Equal(t, map[string]int{"FailedMaintenance": 1}, e.events(t, "NodeMaintenance", name))
 	ev := e.eventsOf(t, "NodeMaintenance", name)[0]
 	require.Equal(t, "Warning Failed a node maintenance", ev.Type+" "+ev.Message)
-	require.Equal(t, []v1beta1.MaintenancePhase{"", v1beta1.MaintenanceFailed}, phases(film))
+	require.Equal(t, []v1beta1.MaintenancePhase{"", v1beta1.MaintenanceFailed}, phases(t, film))
 }
 
 // lostLease is a maintenance that was given up since another has the lease.
@@ -168,7 +168,7 @@ func testTheLeaseIsLostForGood(t *testing.T, e *env) lostLease {
 	})
 	require.Equal(t, failed.Status.LastError, meta.FindStatusCondition(failed.Status.Conditions, "Stalled").Message)
 	counted := map[int]time.Time{}
-	for _, s := range objects.all() {
+	for _, s := range objects.all(t) {
 		if at := s.Status.LastUpdate; counted[s.Status.ErrorOnLeaseCount].IsZero() {
 			counted[s.Status.ErrorOnLeaseCount] = at.Time
 		}
@@ -177,11 +177,11 @@ func testTheLeaseIsLostForGood(t *testing.T, e *env) lostLease {
 		require.GreaterOrEqual(t, counted[count].Sub(counted[count-1]), 5*time.Second, "failure %d", count)
 		require.LessOrEqual(t, counted[count].Sub(counted[count-1]), 15*time.Second, "failure %d", count)
 	}
-	require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceSucceeded, v1beta1.MaintenanceRunning, v1beta1.MaintenanceFailed}, phases(objects))
+	require.Equal(t, []v1beta1.MaintenancePhase{v1beta1.MaintenanceSucceeded, v1beta1.MaintenanceRunning, v1beta1.MaintenanceFailed}, phases(t, objects))
 	e.requireGivenBack(t, before)
 	require.Equal(t, lease.ResourceVersion, e.lease(t, node).ResourceVersion, "another's is left alone")
 	restored := 0
-	states := nodes.all()
+	states := nodes.all(t)
 	for i := range states[1:] {
 		if states[i].Spec.Unschedulable && !states[i+1].Spec.Unschedulable {
 			restored++
@@ -232,7 +232,7 @@ func testTheNamespaceOfTheLeasesIsDeleted(t *testing.T, e *env) {
 	e.eventually(t, "a new lease", func() bool { l := e.lease(t, node); return l != nil && l.UID != before.UID })
 	e.requireOurs(t, node)
 	e.until(t, nm, "holding its lease", leaseIs(v1beta1.ReasonHeld))
-	for _, s := range film.all() {
+	for _, s := range film.all(t) {
 		require.Zero(t, s.Status.ErrorOnLeaseCount)
 		require.Equal(t, v1beta1.MaintenanceSucceeded, s.Status.Phase)
 	}

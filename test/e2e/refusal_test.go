@@ -115,7 +115,7 @@ func TestWritesOfALeaseThatCollideAreNoFailure(t *testing.T) {
 	<-ended
 	e.eventually(t, "the renewal", func() bool { return time.Since(e.lease(t, node).Spec.RenewTime.Time) < time.Minute })
 	e.passed(t, nm)
-	for _, s := range film.all() {
+	for _, s := range film.all(t) {
 		require.Zero(t, s.Status.ErrorOnLeaseCount)
 		require.Equal(t, v1beta1.MaintenanceSucceeded, s.Status.Phase)
 	}

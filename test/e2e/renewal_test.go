@@ -67,7 +67,7 @@ func TestALeaseThatIsDeletedIsMadeAgain(t *testing.T) {
 	e.within(t, time.Second, "a new lease", func() bool { l := e.lease(t, node); return l != nil && l.UID != before.UID })
 	e.requireOurs(t, node)
 	e.passed(t, nm)
-	for _, s := range film.all() {
+	for _, s := range film.all(t) {
 		require.Zero(t, s.Status.ErrorOnLeaseCount)
 		require.Equal(t, v1beta1.MaintenanceSucceeded, s.Status.Phase)
 	}

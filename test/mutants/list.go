@@ -87,7 +87,7 @@ var mutants = []mutant{
 		is:  `case p.Pending <= 1:`,
 	},
 	{
-		bug: "let the object go before its node is given back", file: "operator/reconciler.go", tests: "./operator",
+		bug: "let the object go before its node is given back", file: "operator/giveback.go", tests: "./operator",
 		was: `	if !handedOver {
 		restored, err :=`,
 		is: `	if handedOver {

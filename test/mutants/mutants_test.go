@@ -3,6 +3,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,6 +25,14 @@ func TestApply(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got)
 		})
+	}
+}
+
+// Whoever moves code that a mutant is in moves the mutant too.
+func TestEachMutantHasItsPlace(t *testing.T) {
+	for _, m := range mutants {
+		_, err := m.overlay(filepath.Join("..", ".."), t.TempDir())
+		require.NoError(t, err, m.bug)
 	}
 }
 

@@ -3,12 +3,14 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
@@ -29,18 +31,47 @@ type leading struct {
 // errNotLeading is why a write was not sent.
 var errNotLeading = errors.New("not sent: the leadership was not renewed in time, so another may lead by now")
 
-// elect returns c for the election, and notes when the leadership is renewed through it.
+// elect returns c for the election, and notes when the leadership is renewed through it, or given up.
 func (l *leading) elect(c *rest.Config) *rest.Config {
-	return wrapped(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		sent := time.Now() // the leadership counts from before the request
+	c = wrapped(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if !writes(r) || !strings.Contains(r.URL.Path, "/leases") {
+			return next.RoundTrip(r)
+		}
+		renewed := time.Now() // the leadership counts from before the request
+		if !claims(r) {
+			renewed = time.Time{}
+			l.note(renewed) // from before the request, too
+		}
 		answer, err := next.RoundTrip(r)
-		if err == nil && answer.StatusCode < http.StatusMultipleChoices && writes(r) && strings.Contains(r.URL.Path, "/leases") {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.renewed = sent
+		if err == nil && answer.StatusCode < http.StatusMultipleChoices {
+			l.note(renewed)
 		}
 		return answer, err
 	})
+	c.ContentType = runtime.ContentTypeJSON // which claims reads
+	return c
+}
+
+// claims says whether a write of a lease names a holder; one that names none gives the lease up.
+func claims(r *http.Request) bool {
+	if r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	var lease struct {
+		Spec struct{ HolderIdentity string }
+	}
+	return json.NewDecoder(body).Decode(&lease) == nil && lease.Spec.HolderIdentity != ""
+}
+
+func (l *leading) note(renewed time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = renewed
 }
 
 // guard returns c for what only the leader may do: with another leader possible it sends no write.
