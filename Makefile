@@ -98,7 +98,7 @@ tidy:
 	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: verify
-verify: ## check that all is generated, tidy, formatted and committed
+verify: ## check that all is generated, tidy, linted and committed, then vuln
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff) || { echo "$$m/go.mod is not tidy: run make tidy"; exit 1; }; done
 	@$(MAKE) --no-print-directory generate
 	@test -z "$$(gofmt -l .)" || { echo "not formatted:"; gofmt -l .; exit 1; }

@@ -53,7 +53,6 @@ func TestRights(t *testing.T) {
 		"secrets update":                         certs.SecretName,
 		"secrets create":                         certs.SecretName,
 		"secrets patch":                          certs.SecretName,
-		"secrets get":                            certs.SecretName,
 		"secrets list":                           certs.SecretName,
 		"secrets watch":                          certs.SecretName,
 		"validatingwebhookconfigurations update": certs.ConfigurationName,

@@ -17,7 +17,7 @@ package operator
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 // +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 //
 // The lease of the node, and the namespace of leases if it is missing.
 //
@@ -40,4 +40,4 @@ package operator
 //
 // +kubebuilder:rbac:roleName=leader-election-role,groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:roleName=leader-election-role,groups="",namespace=system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:roleName=webhook-certificate-role,groups="",namespace=system,resources=secrets,verbs=get;list;watch;create;patch;update,resourceNames=webhook-server-cert
+// +kubebuilder:rbac:roleName=webhook-certificate-role,groups="",namespace=system,resources=secrets,verbs=list;watch;create;patch;update,resourceNames=webhook-server-cert

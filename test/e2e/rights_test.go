@@ -37,7 +37,7 @@ func TestTheRightsAreTheseAndNoOthers(t *testing.T) {
 		"ClusterRole " + rbac + "manager-role": lines(
 			crd+": get list watch patch delete", crd+"/status: patch",
 			"/nodes: get list watch patch", "/pods: get list watch", "/pods/eviction: create",
-			"apps/daemonsets: get list watch", "policy/poddisruptionbudgets: get list watch",
+			"apps/daemonsets: get list watch", "policy/poddisruptionbudgets: list watch",
 			"coordination.k8s.io/leases: get list watch create update delete", "/namespaces: create", "/events: create patch",
 			"admissionregistration.k8s.io/validatingwebhookconfigurations: list watch",
 			"admissionregistration.k8s.io/validatingwebhookconfigurations "+deploy.WebhookConfig+": update",
@@ -46,7 +46,7 @@ func TestTheRightsAreTheseAndNoOthers(t *testing.T) {
 			"authentication.k8s.io/tokenreviews: create", "authorization.k8s.io/subjectaccessreviews: create",
 		),
 		"Role " + rbac + "leader-election-role":     lines("coordination.k8s.io/leases: get create update", "/events: create patch"),
-		"Role " + rbac + "webhook-certificate-role": lines("/secrets webhook-server-cert: get list watch create patch update"),
+		"Role " + rbac + "webhook-certificate-role": lines("/secrets webhook-server-cert: list watch create patch update"),
 		"ClusterRole " + rbac + "nodemaintenance-viewer-role": lines(
 			crd+": get list watch", crd+"/status: get",
 		),
