@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // numbers returns what a report says of the budgets.
@@ -31,6 +32,25 @@ func setOf(budgets []*policyv1.PodDisruptionBudget) string {
 		ids = append(ids, fmt.Sprint(b.UID, "/", b.Generation))
 	}
 	return strings.Join(ids, ",")
+}
+
+// spares says whether the budget lets the pod go without counting it as a disruption: one that does not run, or is
+// not ready where the budget's policy lets such pods go. Source: the API server's eviction handler.
+func spares(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	switch {
+	case slices.Contains([]corev1.PodPhase{corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed}, pod.Status.Phase):
+		return true
+	case slices.ContainsFunc(pod.Status.Conditions, isReady):
+		return false
+	case ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, policyv1.IfHealthyBudget) == policyv1.AlwaysAllow:
+		return true
+	default:
+		return b.Status.DesiredHealthy > 0 && b.Status.CurrentHealthy >= b.Status.DesiredHealthy
+	}
+}
+
+func isReady(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 }
 
 // known are the budgets of some namespaces; of a namespace that is not in it nothing is known.

@@ -3,6 +3,7 @@
 package drainer_test
 
 import (
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,33 @@ func TestBudgetWatchBreaks(t *testing.T) {
 		require.Len(t, s.pass("n1").Blocked, 1)
 		require.LessOrEqual(t, time.Since(began), 2*drainer.AnswerWait)
 	}, web(1)...)
+}
+
+func TestRefusedForABudgetThatIsNotKnown(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		refuse func(s *stage)
+	}{
+		{"a webhook answers as a budget does", func(s *stage) {
+			s.Fail(evictionOfPods, answered(http.StatusTooManyRequests, "not now", policyv1.DisruptionBudgetCause))
+		}},
+		{"the watch of the budgets is late", func(s *stage) {
+			s.PauseWatches("poddisruptionbudgets")
+			s.Then(mt.On("list", "poddisruptionbudgets"), func() { s.AddBudget("shop", "web", app, 1) }).Times(1)
+		}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.watch("n1")
+				tt.refuse(s)
+				r := s.settle("n1")
+				require.Equal(t, map[string]string{"shop/web-0": "blocked"}, where(r))
+				require.Len(t, s.evictions(), 1)
+				require.Equal(t, drainer.RetryDelay, r.RetryAfter)
+				s.ResumeWatches("poddisruptionbudgets")
+			}, web(1)...)
+		})
+	}
 }
 
 func TestBudgetsCannotBeRead(t *testing.T) {

@@ -3,7 +3,6 @@
 package drainer
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +25,7 @@ func (m *memory) due(pods []judged, budgets known, now time.Time) []posting {
 			continue
 		}
 		selecting, ok := budgets.of(j.pod)
-		behind := a.lane(j.pod, selecting)
+		behind := waitsBehind(j.pod, selecting)
 		if !now.Before(a.due) || behind != nil && a.answer.kind == blocked || ok && a.freed(selecting) {
 			out = append(out, posting{j.pod, behind})
 		}
@@ -39,21 +38,13 @@ func (m *memory) due(pods []judged, budgets known, now time.Time) []posting {
 	return out
 }
 
-// lane returns the budget behind which the pod waits its turn; nil if it need not: no budget selects it,
-// several do, so that none is ever granted, or it is not healthy, so that its budget may let it go whatever
-// its numbers.
-func (a *attempt) lane(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
-	if len(budgets) != 1 || a.answer.kind != blocked && !healthy(pod) {
+// waitsBehind returns the budget behind which the pod waits its turn; nil if it need not: no budget selects it,
+// several do, so that none is ever granted, or its budget lets it go whatever disruptions it allows.
+func waitsBehind(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	if len(budgets) != 1 || spares(budgets[0], pod) {
 		return nil
 	}
 	return budgets[0]
-}
-
-// healthy says whether a budget counts the pod as healthy.
-func healthy(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func (m *memory) braked(a *attempt, now time.Time) bool {
@@ -70,12 +61,12 @@ func (m *memory) heldBack(a *attempt, now time.Time) bool {
 }
 
 // freed says whether a refused pod may be tried before its pause is over, because other budgets select it than
-// those that refused it.
+// those that refused it. If none was known to have refused it, that none is there now frees it of nothing.
 func (a *attempt) freed(budgets []*policyv1.PodDisruptionBudget) bool {
 	if a.tangled != "" {
 		return setOf(budgets) != a.tangled
 	}
-	return a.answer.kind == blocked && len(budgets) == 0
+	return a.answer.kind == blocked && a.known && len(a.budgets) > 0 && len(budgets) == 0
 }
 
 // wait returns how long until the next pod may be posted; 0 if only an event can make one.

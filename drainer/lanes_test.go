@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodemaint/nodemaint/drainer"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -96,13 +98,61 @@ func TestSlowCallHoldsUpItsBudgetForAMoment(t *testing.T) {
 	}, spread(5)...)
 }
 
-func TestUnhealthyPodsWaitForNoBudget(t *testing.T) {
-	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
-		s.inTurn(0)
-		r := s.settle("n1")
-		require.Contains(t, s.evictions(), "shop/sick", "its budget may let it go whatever its numbers")
-		require.Len(t, r.Blocked, 1)
-	}, append(web(1), mt.Pod("shop", "sick", "n1", mt.Labels(app), func(p *corev1.Pod) { p.Status.Conditions = nil }))...)
+// sicken makes the pods that web made unready.
+func (s *stage) sicken(n int) {
+	for i := range n {
+		s.EditPod("shop", fmt.Sprintf("web-%d", i), mt.NotReady())
+	}
+}
+
+func TestUnreadyPodsWaitForABudgetThatCountsThem(t *testing.T) {
+	spare := func(s *stage) {
+		s.EditBudget("shop", "web", func(b *policyv1.PodDisruptionBudget) {
+			b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+		})
+	}
+	for _, tt := range []struct {
+		reason  string
+		healthy int // that the budget wants
+		before  func(s *stage)
+		frees   func(s *stage)
+	}{
+		{"they are so from the beginning, and enough others are healthy", 1, func(s *stage) {
+			s.Add(mt.Pod("shop", "other", "n2", mt.Labels(app)))
+			s.sicken(20)
+		}, func(*stage) {}},
+		{"they become unready where the budget spares unready pods", 20, spare, func(s *stage) { s.sicken(20) }},
+		{"their budget comes to spare unready pods", 30, func(s *stage) { s.sicken(20) }, spare},
+		{"enough others become healthy", 1, func(s *stage) {
+			s.Add(mt.Pod("shop", "other", "n2", mt.Labels(app), mt.NotReady()))
+			s.sicken(20)
+		}, func(s *stage) {
+			s.EditPod("shop", "other", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionTrue })
+		}},
+		{"they never ran", 20, func(*stage) {}, func(s *stage) {
+			for i := range 20 {
+				s.EditPod("shop", fmt.Sprintf("web-%d", i), mt.Phase(corev1.PodPending))
+			}
+		}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.Enable(mt.BudgetStatus)
+				s.watch("n1")
+				s.AddBudget("shop", "web", app, tt.healthy)
+				tt.before(s)
+				s.settle("n1")
+				s.ClearRequests()
+				tt.frees(s)
+				began := time.Now()
+				for !s.settle("n1").Done() {
+					advance(time.Second)
+					require.LessOrEqual(t, time.Since(began), drainer.RetryDelay, "they go beside each other")
+				}
+				require.LessOrEqual(t, len(s.evictions()), 20, "each was asked once")
+			}, web(20)...)
+		})
+	}
 }
 
 func TestLaneIsLeft(t *testing.T) {

@@ -40,7 +40,8 @@ func (d *Drainer) launch(ctx context.Context, node string, m *memory, due []post
 	return answered
 }
 
-// call prepares the call for one pod, to be made when its turn comes.
+// call prepares the call for one pod, to be made when its turn comes. It ends with the watch that stands now, if there
+// is one, else with ctx.
 func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.Pod, behind types.UID, answered func(kind)) call {
 	a := m.attempts[pod.UID]
 	posted := d.opts.Clock.Now()
@@ -51,6 +52,9 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	asked := a.asked
 	a.flying, a.behind = true, behind
 	m.flights.Add(1)
+	if v := d.view(node); v != nil {
+		ctx = v.ctx
+	}
 	land := func(got answer) {
 		m.landed(pod.UID, got, d.opts.Clock.Now())
 		m.flights.Done()
@@ -60,11 +64,12 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	return call{
 		dropped: func() { land(answer{}) },
 		run: func() {
-			callCtx, cancel := d.callContext(ctx, node, m)
+			callCtx, cancel := callContext(ctx, m)
 			defer cancel()
-			pod, got := d.recheck(pod, node)
+			pod, missed, got := d.recheck(pod, node)
 			if callCtx.Err() == nil && m.life.Err() == nil && got.kind == unasked {
-				got = d.evict(callCtx, pod, asked, look || d.opts.Clock.Since(posted) > AnswerWait && !d.watched(node))
+				late := d.opts.Clock.Since(posted) > AnswerWait && !d.watched(node)
+				got = d.evict(callCtx, pod, asked, look || missed || late)
 			}
 			land(got)
 		},
@@ -78,12 +83,8 @@ func outliving(ctx context.Context) (out context.Context, release func()) {
 	return out, func() { stop() }
 }
 
-// callContext returns the context of a call: of the watch if there is one, else of the pass; it ends with
-// Cancel in any case.
-func (d *Drainer) callContext(ctx context.Context, node string, m *memory) (context.Context, context.CancelFunc) {
-	if v := d.view(node); v != nil {
-		ctx = v.ctx
-	}
+// callContext returns the context of a call: it ends with ctx, and with Cancel.
+func callContext(ctx context.Context, m *memory) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(m.life, cancel)
 	return ctx, func() { stop(); cancel() }
@@ -94,19 +95,20 @@ func (d *Drainer) watched(node string) bool {
 	return v != nil && v.pods.Live()
 }
 
-// recheck looks at the pod in the watch once more, since a call may have queued for a while.
-func (d *Drainer) recheck(pod *corev1.Pod, node string) (*corev1.Pod, answer) {
+// recheck looks at the pod in the watch once more, since a call may have queued for a while. Missed says that it is
+// not there: it is gone, or came after the copy's list and was read from the API server, which alone can say.
+func (d *Drainer) recheck(pod *corev1.Pod, node string) (now *corev1.Pod, missed bool, got answer) {
 	v := d.view(node)
 	if v == nil || !v.pods.Live() {
-		return pod, answer{}
+		return pod, false, answer{}
 	}
 	now, ok := v.pods.Get(pod.Namespace, pod.Name)
 	switch {
 	case !ok || now.UID != pod.UID:
-		return pod, answer{kind: gone}
+		return pod, true, answer{}
 	case now.DeletionTimestamp != nil:
-		return pod, answer{kind: going}
+		return pod, false, answer{kind: going}
 	default:
-		return now, answer{}
+		return now, false, answer{}
 	}
 }

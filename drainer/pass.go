@@ -5,6 +5,7 @@ package drainer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,8 +21,8 @@ import (
 // Pass posts the evictions that are due for the pods of node and reports where each of its pods
 // stands. It waits for the answers to its calls, at most AnswerWait, or WatchedWait while node is watched, and
 // never for a pod to go. Pods behind one budget go one after the other, over all nodes that are watched. Calls not
-// answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: the
-// pods could not be listed, or ctx ended, and the calls with it. It does not look at the node itself: one that
+// answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: node is
+// empty, the pods could not be listed, or ctx ended, and the calls with it. It does not look at the node itself: one that
 // does not exist has no pods, and nothing to drain.
 func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 	m := d.memory(node)
@@ -60,7 +61,7 @@ func (d *Drainer) Pass(ctx context.Context, node string) (Report, error) {
 }
 
 // lanesFor returns the budgets that the pods of node may wait behind, as far as they are known, and takes out
-// of their lanes the pods that are gone or that another budget selects by now. With means that are stronger
+// of their lanes the pods that are gone, that another budget selects by now, or that theirs lets go anyhow. With means that are stronger
 // than budgets nobody waits for one.
 func (d *Drainer) lanesFor(node string, pods []judged) known {
 	if d.opts.DisableEviction || d.opts.DeleteAfter > 0 {
@@ -77,7 +78,8 @@ func (d *Drainer) lanesFor(node string, pods []judged) known {
 			return true
 		}
 		selecting, ok := budgets.of(pod)
-		return ok && (len(selecting) != 1 || selecting[0].UID != budget)
+		behind := waitsBehind(pod, selecting)
+		return ok && (behind == nil || behind.UID != budget)
 	})
 	return budgets
 }
@@ -127,7 +129,13 @@ func (d *Drainer) judged(ctx context.Context, node string, m *memory) ([]judged,
 	return judge(ctx, pods, m.verdicts, d.daemonSet, d.opts), nil
 }
 
+// errNoName says that a node has no name.
+var errNoName = errors.New("node name is empty")
+
 func (d *Drainer) pods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if node == "" { // would select the pods that are not scheduled yet
+		return nil, errNoName
+	}
 	if v := d.view(node); v != nil && v.pods.Live() {
 		return v.pods.Items(), nil
 	}

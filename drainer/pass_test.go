@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodemaint/nodemaint/drainer"
@@ -133,6 +134,33 @@ func TestBrokenWatchListsFirst(t *testing.T) {
 		s.pass("n1")
 		require.Empty(t, s.Matching(mt.On("list", "pods")))
 	}, web(2)...)
+}
+
+// A pass lists the pods itself until the copy stands. One that came after the copy's own list is not in it yet.
+func TestCopyThatHasNotSeenAPodYet(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		hold := s.Hold(mt.On("watch", "pods"))
+		s.watch("n1")
+		s.Add(web(1)...)
+		s.PauseWatches("pods")
+		s.Then(mt.On("list", "pods"), hold.Release).Times(1)
+		s.pass("n1")
+		require.Equal(t, []string{"shop/web-0"}, s.evictions())
+		s.ResumeWatches("pods")
+		require.True(t, s.settle("n1").Done())
+		require.Empty(t, s.PodsOn("n1"))
+	})
+}
+
+func TestNodeWithoutAName(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.watch("")
+		_, err := s.Pass(t.Context(), "")
+		require.EqualError(t, err, `listing pods of node "": node name is empty`)
+		_, err = s.Plan(t.Context(), "")
+		require.EqualError(t, err, `listing pods of node "": node name is empty`)
+		require.Empty(t, s.Requests(), "pods that are not scheduled are no node's")
+	}, mt.Pod("shop", "waiting", "", mt.Phase(corev1.PodPending)))
 }
 
 func TestQueueOutlivesTheEvidence(t *testing.T) {

@@ -27,8 +27,11 @@ type view struct {
 
 // Watch calls wake whenever a pod of node, the answer to a call made for one, or a budget that blocks
 // one has changed, until ctx ends; wake must not block. It returns at once. While it lives, Pass reads
-// the pods from it, and calls still under way when a pass returns end with ctx.
+// the pods from it, and calls still under way when a pass returns end with ctx. An empty node is not watched.
 func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
+	if node == "" {
+		return
+	}
 	v := &view{ctx: ctx, wake: wake}
 	v.pods = mirror.Start(ctx, d.client, d.client.CoreV1().Pods(corev1.NamespaceAll), mirror.Scope[*corev1.Pod]{
 		Fields: mirror.OnNode(node), Strip: d.strip(), Changed: wake,
