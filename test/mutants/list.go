@@ -15,8 +15,33 @@ var mutants = []mutant{
 		is:  `j.fate != leaves || !a.waits() || m.braked`,
 	},
 	{
+		bug: "delete a pod that its budget keeps", file: "drainer/post.go", tests: "./drainer",
+		was: `(d.opts.DeleteAfter > 0 && d.opts.Clock.Since(asked) >= d.opts.DeleteAfter)`,
+		is:  `d.opts.Clock.Since(asked) >= d.opts.DeleteAfter`,
+	},
+	{
+		bug: "ask for more pods than the budget lets go", file: "drainer/lanes.go", tests: "./drainer",
+		was: `return at.allows(now) || now.Sub(at.asked) >= RetryDelay`,
+		is:  `return true`,
+	},
+	{
 		bug: "mark the node without a record", file: "maintenance/hold.go", tests: "./maintenance",
 		was: `c.annotations = map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}`,
+	},
+	{
+		bug: "believe an old copy of the node", file: "maintenance/hold.go", tests: "./maintenance",
+		was: `if n.copied && !e.trusts(n.Node, prior) {`,
+		is:  `if false {`,
+	},
+	{
+		bug: "wait for a Start before a Stop", file: "maintenance/turns.go", tests: "./maintenance",
+		was: `n.cancel(ErrStopped)`,
+		is:  `_ = n.cancel`,
+	},
+	{
+		bug: "act on a record that names no holder", file: "maintenance/record.go", tests: "./maintenance",
+		was: `r.V != recordVersion || r.Holder == "" ||`,
+		is:  `r.V != recordVersion ||`,
 	},
 	{
 		bug: "release the lease before the node is given back", file: "maintenance/stop.go", tests: "./maintenance",
@@ -92,5 +117,10 @@ var mutants = []mutant{
 		restored, err :=`,
 		is: `	if handedOver {
 		restored, err :=`,
+	},
+	{
+		bug: "write beside the next leader", file: "operator/cmd/manager/leading.go", tests: "./operator/cmd/manager",
+		was: `if writes(r) && !l.lasts(time.Now()) {`,
+		is:  `if false {`,
 	},
 }
