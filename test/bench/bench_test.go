@@ -64,6 +64,37 @@ func TestField(t *testing.T) {
 	require.Zero(t, field{}.limit())
 }
 
+func TestMiddleRun(t *testing.T) {
+	of := func(wall time.Duration, cut bool) result { return result{nodes: 1, wall: wall * time.Second, cut: cut} }
+	for _, tc := range []struct {
+		reason string
+		runs   []result
+		want   time.Duration
+		shown  string
+	}{
+		{"one", []result{of(3, false)}, 3, "3.0 s"},
+		{"the one in the middle", []result{of(9, false), of(3, false), of(4, false)}, 4, "4.0 s (3.0 to 9.0)"},
+		{"one that was ended is the slowest, however long it was let run", []result{of(9, false), of(3, true), of(4, false)}, 9, "9.0 s (from 4.0, and once not done)"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			got := middleRun(tc.runs)
+			require.Equal(t, tc.want*time.Second, got.wall)
+			require.Equal(t, tc.shown, field{got}.rows()[0][1])
+		})
+	}
+}
+
+func TestOrder(t *testing.T) {
+	var names []string
+	for _, c := range (race{rounds: 2}).order(contenders("")) {
+		names = append(names, c.name)
+	}
+	require.Equal(t, []string{
+		nameOurs, nameKubectl, nameLoop, "limit, 64 in flight", "limit, 1 a budget",
+		nameOurs, "limit, 64 in flight", "limit, 1 a budget",
+	}, names)
+}
+
 func TestTargetsOfARaceThatWasCut(t *testing.T) {
 	quick := result{wall: time.Second, pods: 10, nodes: 1}
 	named := func(r result, name string) result { r.name = name; return r }
@@ -106,7 +137,7 @@ func TestIdleSection(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
+func TestMiddle(t *testing.T) {
 	require.Equal(t, 2*time.Second, median([]time.Duration{3 * time.Second, time.Second, 2 * time.Second}))
 	require.Equal(t, time.Second, median([]time.Duration{3 * time.Second, time.Second}), "of two, the lesser")
 }

@@ -30,6 +30,9 @@ type contender struct {
 	begin func(ctx context.Context, s *stage, nodes []string) (running, error)
 }
 
+// peer says whether the contender is another way of draining, rather than ours or the limit.
+func (c contender) peer() bool { return c.name == nameKubectl || c.name == nameLoop }
+
 // running is a contender at work.
 type running interface {
 	// wait waits until the contender says that all nodes are drained.

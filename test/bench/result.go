@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,29 @@ type result struct {
 	used        usage
 	cut         bool // ended before it was done
 	left        int  // pods, when it was cut
+
+	fastest, slowest time.Duration // of the runs of which this is the median; zero of one run
+}
+
+// middleRun returns the run whose wall is the median, of an odd number of runs.
+func middleRun(runs []result) result {
+	runs = slices.SortedFunc(slices.Values(runs), func(a, b result) int { return cmp.Compare(a.took(), b.took()) })
+	r := runs[len(runs)/2]
+	if len(runs) > 1 {
+		r.fastest, r.slowest = runs[0].wall, runs[len(runs)-1].took()
+	}
+	return r
+}
+
+// never is how long takes what is not done.
+const never = time.Duration(math.MaxInt64)
+
+// took is the wall, or never if the contender was ended before it was done.
+func (r result) took() time.Duration {
+	if r.cut {
+		return never
+	}
+	return r.wall
 }
 
 func (r result) perPod() float64 { return float64(len(r.requests)) / float64(max(r.pods-r.left, 1)) }
@@ -80,6 +104,12 @@ func (f field) rows() [][]string {
 	var out [][]string
 	for _, r := range f {
 		wall := seconds(r.wall)
+		switch {
+		case r.slowest == never:
+			wall = fmt.Sprintf("%s (from %.1f, and once not done)", wall, r.fastest.Seconds())
+		case r.slowest > 0:
+			wall = fmt.Sprintf("%s (%.1f to %.1f)", wall, r.fastest.Seconds(), r.slowest.Seconds())
+		}
 		proportion := f.toTheLimit(r)
 		if r.cut {
 			wall = fmt.Sprintf("> %s, %d of %d pods left", wall, r.left, r.pods)

@@ -29,9 +29,9 @@ type kind interface {
 // workloads returns all, in the order in which they are measured.
 func workloads() []workload {
 	return []workload{
-		{"W1", "20 nodes of 10 pods", race{load: load{nodes: 20, perNode: 10, daemonSets: 5}, targets: targetsOfW1}},
+		{"W1", "20 nodes of 10 pods", race{load: load{nodes: 20, perNode: 10, daemonSets: 5}, targets: targetsOfW1, rounds: 3}},
 		{"W2", "8 nodes of 5 pods, 3 of the nodes blocked", blocked{load{nodes: 8, perNode: 4, daemonSets: 5}}},
-		{"W3", "1 node of 300 pods", race{load: load{nodes: 1, perNode: 300, daemonSets: 5}, targets: targetsOfW3}},
+		{"W3", "1 node of 300 pods", race{load: load{nodes: 1, perNode: 300, daemonSets: 5}, targets: targetsOfW3, rounds: 3}},
 		{"W4", "200 nodes of 20 pods", race{
 			load: load{nodes: 200, perNode: 20, daemonSets: 5}, targets: targetsOfW4, longer: 8 * time.Minute, peers: 2 * time.Minute,
 		}},
