@@ -44,10 +44,6 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 	if err != nil {
 		return Restored{}, fmt.Errorf("stopping maintenance: %w", err)
 	}
-	theirs, err := e.theirs(ctx, n)
-	if err != nil || theirs {
-		return Restored{}, err
-	}
 	restored, err := e.restore(ctx, n)
 	if err != nil {
 		return restored, fmt.Errorf("stopping maintenance: %w", err)
@@ -61,9 +57,6 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 // theirs says whether what is on n may be somebody else's altogether: its record cannot be read, and another
 // holds its lease.
 func (e *Engine) theirs(ctx context.Context, n *corev1.Node) (bool, error) {
-	if n == nil {
-		return false, nil
-	}
 	if _, err := parseRecord(n); err == nil {
 		return false, nil
 	}
@@ -71,7 +64,7 @@ func (e *Engine) theirs(ctx context.Context, n *corev1.Node) (bool, error) {
 }
 
 // restore gives the node back as the record says, in two writes: the label, then all the rest and the
-// record itself, so that a crash between them leaves a record to go on with.
+// record itself, so that a crash between them leaves a record to go on with. What may be another's stays.
 func (e *Engine) restore(ctx context.Context, n *corev1.Node) (Restored, error) {
 	if n == nil {
 		return Restored{}, nil
@@ -99,6 +92,10 @@ func (e *Engine) undo(ctx context.Context, n *corev1.Node) (Restored, error) {
 		return done, err
 	}
 	_, err = e.edit(ctx, n, "giving back", func(n *corev1.Node) (change, error) {
+		done = Restored{}
+		if theirs, err := e.theirs(ctx, n); err != nil || theirs {
+			return change{}, err
+		}
 		var c change
 		if c, done = giveBack(n, e.opts.Lease.Holder()); c.empty() {
 			return c, nil

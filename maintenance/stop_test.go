@@ -78,6 +78,43 @@ func TestStopWithAnUnreadableRecord(t *testing.T) {
 	}
 }
 
+// TestMayBeTheirs has another take the lease and write a record that we cannot read, before we give the node back
+// or while we do. It may be all his then, and nothing is changed.
+func TestMayBeTheirs(t *testing.T) {
+	for _, end := range []string{"a Stop", "giving up"} {
+		for _, when := range []string{"before", "during"} {
+			t.Run(end+", "+when, func(t *testing.T) {
+				onStage(t, func(t *testing.T, s *stage) {
+					state := s.until(maintenance.State{}, maintenance.Succeeded)
+					s.steal()
+					var theirs string
+					take := func() {
+						s.EditNode("n1", func(n *corev1.Node) {
+							n.Annotations[maintenance.RecordAnnotation] = `{"v":2,"holder":"them"}`
+						})
+						theirs = looks(s.Node("n1"))
+					}
+					if when == "before" {
+						take()
+					} else {
+						s.Then(mt.On("patch", "nodes"), take).Times(1)
+					}
+					if end == "a Stop" {
+						require.Zero(t, s.stop())
+					} else {
+						state.Record = nil // whose caller cannot keep it
+						state = s.until(state, maintenance.Failed)
+						require.Equal(t, maintenance.LeaseLost, state.Failure)
+					}
+					require.NotEmpty(t, theirs)
+					require.Equal(t, theirs, looks(s.Node("n1")))
+					require.NotContains(t, s.steps, maintenance.RestoreIncomplete)
+				})
+			})
+		}
+	}
+}
+
 // TestStopDuringStart stops at each write of a Start, and during an eviction.
 func TestStopDuringStart(t *testing.T) {
 	for n := 1; n <= 6; n++ { // lease, namespace, lease, record, marks, eviction
