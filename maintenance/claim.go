@@ -93,6 +93,7 @@ func (e *Engine) leaseFailure(ctx context.Context, node string, prior State, nex
 	if err := e.opts.Lease.Release(ctx, node); err != nil && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("giving node %q back: %w", node, err)
 	}
+	e.forget(node)
 	words := fmt.Sprintf("maintenance failed: lease could not be extended after %d attempts", next.LeaseErrors)
 	// There is no record any more, so nothing is drained and nothing left to leave.
 	next.Progress.Recorded, next.Progress.Pending, next.Report = false, 0, Report{}

@@ -202,6 +202,13 @@ func (e *Engine) pace(node string) *hold {
 	return h
 }
 
+// forget forgets the pace: whatever comes next is another maintenance.
+func (e *Engine) forget(node string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.holds, node)
+}
+
 func (h *hold) pause(now time.Time) time.Duration { return h.next.Sub(now) }
 
 // put notes that the marks are put back now and returns those of which that is news.

@@ -39,6 +39,7 @@ func (e *Engine) Stop(ctx context.Context, node string) (Restored, error) {
 	if checkName(node) != nil {
 		return Restored{}, nil // no Start ever touched it
 	}
+	defer e.forget(node)
 	e.opts.Drainer.Cancel(node)
 	n, err := e.get(ctx, node)
 	if err != nil {
@@ -70,9 +71,6 @@ func (e *Engine) restore(ctx context.Context, n *corev1.Node) (Restored, error) 
 		return Restored{}, nil
 	}
 	done, err := e.undo(ctx, n)
-	e.mu.Lock()
-	delete(e.holds, n.Name)
-	e.mu.Unlock()
 	if apierrors.IsNotFound(err) {
 		return Restored{}, nil // it went meanwhile
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -113,6 +115,36 @@ func TestMayBeTheirs(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestStopForgets has a Stop end a maintenance that it finds nothing of on the node: the next one begins as the first.
+func TestStopForgets(t *testing.T) {
+	t.Run("that marks were put back on a node that is gone", func(t *testing.T) {
+		onStage(t, func(t *testing.T, s *stage) {
+			for range 2 {
+				state := s.until(maintenance.State{}, maintenance.Succeeded)
+				s.EditNode("n1", foreign[maintenance.MarkCordon])
+				require.Equal(t, []maintenance.Mark{maintenance.MarkCordon}, s.start(state).Reheld)
+				s.DeleteNode("n1")
+				s.stop()
+				s.Add(mt.Node("n1"))
+			}
+		})
+	})
+	t.Run("that we had the lease of a node that may be another's", func(t *testing.T) {
+		onStage(t, func(t *testing.T, s *stage) {
+			s.until(maintenance.State{}, maintenance.Succeeded)
+			s.steal()
+			s.EditNode("n1", func(n *corev1.Node) { n.Annotations[maintenance.RecordAnnotation] = "{{{" })
+			require.Zero(t, s.stop())
+			s.Fail(mt.On("get", "leases"), apierrors.NewForbidden(coordinationv1.Resource("leases"), "node-n1", nil))
+			s.ClearRequests()
+			state := s.start(maintenance.State{})
+			require.Equal(t, maintenance.LeaseRefused, state.Lease)
+			require.False(t, state.Looked, "whose it is now is not known")
+			require.Empty(t, s.Writes())
+		})
+	})
 }
 
 // TestStopDuringStart stops at each write of a Start, and during an eviction.
