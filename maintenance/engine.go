@@ -114,9 +114,9 @@ type Engine struct {
 	opts   Options
 	turns  turns
 
-	mu     sync.Mutex
-	copies map[string]*mirror.Mirror[*corev1.Node] // by node, while watched
-	holds  map[string]*hold                        // by node, pace of putting marks back
+	mu       sync.Mutex
+	copies   map[string]*mirror.Mirror[*corev1.Node] // by node, while watched
+	memories map[string]*memory                      // by node, from pass to pass
 }
 
 // New returns an Engine. It does no I/O.
@@ -133,7 +133,7 @@ func New(c kubernetes.Interface, o Options) *Engine {
 	if o.OnTransition == nil {
 		o.OnTransition = func(context.Context, Transition) error { return nil }
 	}
-	return &Engine{client: c, opts: o, copies: map[string]*mirror.Mirror[*corev1.Node]{}, holds: map[string]*hold{}}
+	return &Engine{client: c, opts: o, copies: map[string]*mirror.Mirror[*corev1.Node]{}, memories: map[string]*memory{}}
 }
 
 func (e *Engine) now() time.Time { return e.opts.Clock.Now() }

@@ -5,7 +5,6 @@ package maintenance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,15 +59,19 @@ func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior Stat
 	if len(lacks) == 0 {
 		return holding{complete: true, unreadable: s.unreadable}, nil
 	}
-	if pause := e.pace(n.Name).pause(e.now()); prior.Progress.Recorded && pause > 0 {
+	if !prior.Progress.Recorded {
+		err := e.mark(ctx, n.Node)
+		return holding{complete: err == nil, unreadable: s.unreadable}, err
+	}
+	m := e.memory(n.Name)
+	if pause := m.rests.Sub(e.now()); pause > 0 {
 		return holding{unreadable: s.unreadable, retryAfter: pause}, nil
 	}
+	m.lost(lacks, e.now()) // before the writes: one that fails may have taken effect
 	if err := e.mark(ctx, n.Node); err != nil {
 		return holding{}, err
 	}
-	if prior.Progress.Recorded {
-		next.Reheld = e.pace(n.Name).put(lacks, e.now())
-	}
+	m.rests = e.now().Add(HoldDelay)
 	return holding{complete: true, unreadable: s.unreadable}, nil
 }
 
@@ -183,42 +186,4 @@ func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
 		return c, nil
 	})
 	return err
-}
-
-// hold is the pace of putting marks back on one node.
-type hold struct {
-	next time.Time          // not before
-	told map[Mark]time.Time // when each mark was news last
-}
-
-func (e *Engine) pace(node string) *hold {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	h := e.holds[node]
-	if h == nil {
-		h = &hold{told: map[Mark]time.Time{}}
-		e.holds[node] = h
-	}
-	return h
-}
-
-// forget forgets the pace: whatever comes next is another maintenance.
-func (e *Engine) forget(node string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.holds, node)
-}
-
-func (h *hold) pause(now time.Time) time.Duration { return h.next.Sub(now) }
-
-// put notes that the marks are put back now and returns those of which that is news.
-func (h *hold) put(marks []Mark, now time.Time) []Mark {
-	h.next = now.Add(HoldDelay)
-	return slices.DeleteFunc(slices.Clone(marks), func(m Mark) bool {
-		if t, ok := h.told[m]; ok && now.Sub(t) < RetellHold {
-			return true
-		}
-		h.told[m] = now
-		return false
-	})
 }

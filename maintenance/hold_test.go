@@ -270,3 +270,37 @@ func TestFailedHoldIsNews(t *testing.T) {
 		require.Equal(t, []maintenance.Mark{maintenance.MarkCordon}, state.Reheld, "put back at once, once it can be")
 	})
 }
+
+// TestHeldAgainIsToldOnce has the pass that puts marks back fail: the next one tells of it, and no other.
+func TestHeldAgainIsToldOnce(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		befall func(s *stage) *mt.Rule
+	}{
+		{"the pods cannot be read", func(s *stage) *mt.Rule { return s.Fail(mt.On("list", "pods"), nil).Times(1) }},
+		{"of the two writes the second fails", func(s *stage) *mt.Rule { return s.FailWrite(2, nil) }},
+		{"the answer to the second is lost", func(s *stage) *mt.Rule { return s.LoseWrite(2, nil) }},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				state := s.until(maintenance.State{}, maintenance.Succeeded)
+				s.EditNode("n1", foreign[maintenance.MarkCordon])
+				s.EditNode("n1", foreign[maintenance.MarkLabel])
+				s.ClearRequests()
+				rule := tt.befall(s)
+				failed, err := s.Start(t.Context(), "n1", state)
+				require.ErrorIs(t, err, mt.ErrInjected)
+				require.Equal(t, state, failed)
+				rule.Remove()
+				var told []maintenance.Mark
+				for range 5 {
+					advance(10 * time.Second)
+					state = s.start(state)
+					told = append(told, state.Reheld...)
+				}
+				held(t, s.Node("n1"))
+				require.ElementsMatch(t, []maintenance.Mark{maintenance.MarkCordon, maintenance.MarkLabel}, told)
+			})
+		})
+	}
+}

@@ -50,7 +50,7 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 		}
 		return prior, fmt.Errorf("maintenance of node %q: %w", node, err)
 	}
-	return e.stamp(prior, next), nil
+	return e.stamp(prior, e.tell(node, next)), nil
 }
 
 // checkName says what is wrong with a node's name, or with the name of its lease.
@@ -78,7 +78,7 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next := prior
 	next.Phase = cmp.Or(prior.Phase, Running)
 	next.NodeUID = n.UID
-	next.Reheld, next.Looked, next.Gone = nil, false, false
+	next.Looked, next.Gone = false, false
 
 	claim, err := e.claim(ctx, n, &next)
 	if err != nil || !claim.ok {
@@ -121,7 +121,8 @@ func (e *Engine) phase(ctx context.Context, node string, prior, next State, mark
 func (e *Engine) gone(ctx context.Context, node string, prior State) (State, error) {
 	if prior.Progress.Recorded || prior.NodeUID != "" {
 		e.opts.Drainer.Cancel(node)
-		prior.RetryAfter, prior.Reheld, prior.Looked, prior.Gone = 0, nil, false, true
+		e.forget(node)
+		prior.RetryAfter, prior.Looked, prior.Gone = 0, false, true
 		return prior, nil
 	}
 	notFound := apierrors.NewNotFound(corev1.Resource("nodes"), node)
@@ -135,7 +136,7 @@ func (e *Engine) fail(ctx context.Context, node string, prior State, why Failure
 	}
 	next := prior
 	next.Phase, next.Failure, next.Error = Failed, why, words
-	next.RetryAfter, next.Reheld, next.Looked = 0, nil, false
+	next.RetryAfter, next.Looked = 0, false
 	return e.stamp(prior, next), nil
 }
 

@@ -98,8 +98,8 @@ type State struct {
 	Gone bool `json:"-"`
 	// Looked says that this pass got as far as the pods: Report is its own, not that of the pass before.
 	Looked bool `json:"-"`
-	// Reheld are the marks that this pass put back because somebody had taken them off, as far as they are
-	// news: at most one in RetellHold for each mark.
+	// Reheld are the marks that were put back because somebody had taken them off, as far as they are news: at
+	// most one in RetellHold for each mark. This pass put them back, or one before it that failed.
 	Reheld []Mark `json:"-"`
 	// RetryAfter is when the next pass is due at the latest; 0 means only when something changes.
 	RetryAfter time.Duration `json:"-"`

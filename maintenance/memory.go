@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maintenance
+
+import (
+	"slices"
+	"time"
+)
+
+// memory is what an Engine knows of one node from pass to pass, until the Stop. It belongs to the call whose turn
+// it is.
+type memory struct {
+	rests time.Time          // marks are not put back before
+	told  map[Mark]time.Time // when each mark was news last
+	// News that no state has told yet. It outlives a pass that fails: that returns the state before it.
+	reheld []Mark
+}
+
+// memory returns what is known of node.
+func (e *Engine) memory(node string) *memory {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.memories[node]
+	if m == nil {
+		m = &memory{told: map[Mark]time.Time{}}
+		e.memories[node] = m
+	}
+	return m
+}
+
+// forget forgets node: what comes next is another maintenance.
+func (e *Engine) forget(node string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.memories, node)
+}
+
+// lost notes that somebody took marks off, as far as that is news: they are being put back.
+func (m *memory) lost(marks []Mark, now time.Time) {
+	for _, mark := range marks {
+		t, told := m.told[mark]
+		if told && now.Sub(t) < RetellHold || slices.Contains(m.reheld, mark) {
+			continue
+		}
+		m.reheld = append(m.reheld, mark)
+	}
+}
+
+// tell returns s with the news that no state before it told. Only a pass that got as far as the pods tells: it has
+// seen that the node is held.
+func (e *Engine) tell(node string, s State) State {
+	s.Reheld = nil
+	if !s.Looked {
+		return s
+	}
+	m := e.memory(node)
+	for _, mark := range m.reheld {
+		m.told[mark] = e.now()
+	}
+	s.Reheld, m.reheld = m.reheld, nil
+	return s
+}
