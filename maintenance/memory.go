@@ -13,7 +13,8 @@ type memory struct {
 	rests time.Time          // marks are not put back before
 	told  map[Mark]time.Time // when each mark was news last
 	// News that no state has told yet. It outlives a pass that fails: that returns the state before it.
-	reheld []Mark
+	reheld           []Mark
+	evicted, blocked []Pod
 }
 
 // memory returns what is known of node.
@@ -46,10 +47,16 @@ func (m *memory) lost(marks []Mark, now time.Time) {
 	}
 }
 
+// found notes the news of a report: a drainer tells them once.
+func (m *memory) found(r Report) {
+	m.evicted = append(m.evicted, r.Evicted...)
+	m.blocked = append(m.blocked, r.NewlyBlocked...)
+}
+
 // tell returns s with the news that no state before it told. Only a pass that got as far as the pods tells: it has
 // seen that the node is held.
 func (e *Engine) tell(node string, s State) State {
-	s.Reheld = nil
+	s.Reheld, s.Report.Evicted, s.Report.NewlyBlocked = nil, nil, nil
 	if !s.Looked {
 		return s
 	}
@@ -57,6 +64,7 @@ func (e *Engine) tell(node string, s State) State {
 	for _, mark := range m.reheld {
 		m.told[mark] = e.now()
 	}
-	s.Reheld, m.reheld = m.reheld, nil
+	s.Reheld, s.Report.Evicted, s.Report.NewlyBlocked = m.reheld, m.evicted, m.blocked
+	m.reheld, m.evicted, m.blocked = nil, nil, nil
 	return s
 }

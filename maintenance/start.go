@@ -93,6 +93,7 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	if err != nil {
 		return prior, err
 	}
+	e.memory(node).found(report)
 	next.Report, next.Looked = report, true
 	next.Progress.Pending = len(report.Pending())
 	next.RetryAfter = soonest(claim.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)

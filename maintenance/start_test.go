@@ -224,6 +224,31 @@ func TestHooks(t *testing.T) {
 	})
 }
 
+// TestEvictionIsToldOnce has the pass that hears of an eviction fail: the next state tells of it, and no other.
+func TestEvictionIsToldOnce(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.watch()
+		slow := s.Hold(mt.On("create", "pods/eviction"))
+		state := s.start(maintenance.State{})
+		require.Len(t, state.Report.Deferred, 1)
+		slow.Release()
+		synctest.Wait()
+		require.Empty(t, s.PodsOn("n1"))
+		s.hook = func(maintenance.Transition) error { return mt.ErrInjected }
+		_, err := s.Start(t.Context(), "n1", state)
+		require.ErrorIs(t, err, mt.ErrInjected)
+		s.hook = nil
+		state = s.start(state)
+		require.Equal(t, maintenance.Succeeded, state.Phase)
+		require.Len(t, state.Report.Evicted, 1)
+		require.Equal(t, "web-0", state.Report.Evicted[0].Name)
+		s.steal()
+		state = s.start(state)
+		require.False(t, state.Looked)
+		require.Empty(t, state.Report.Evicted, "nor does a pass that sees no pods tell it again")
+	}, webPod())
+}
+
 func TestPassThatCannotBeMade(t *testing.T) {
 	for _, tt := range []struct {
 		reason string

@@ -75,7 +75,9 @@ type State struct {
 	EverSucceeded bool `json:"everSucceeded,omitempty"`
 
 	Progress Progress `json:"progress"`
-	Report   Report   `json:"report"`
+	// Report is what the last pass that Looked found. The news in it, Evicted and NewlyBlocked, are those of this
+	// pass and of those before it that failed.
+	Report Report `json:"report"`
 
 	Lease LeaseStatus `json:"lease,omitempty"`
 	// LeaseError says what is wrong with the lease; empty if nothing is.
