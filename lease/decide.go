@@ -18,18 +18,20 @@ type action int
 const (
 	create action = iota // there is none
 	keep                 // ours, and fresh
-	renew                // ours, and a third of its duration is over, or it is not as we write it
+	renew                // ours, and a third of its duration is over, or it is not as we write it and we have not just said so
 	take                 // nobody's: run out, or without what a valid lease has
 	wait                 // somebody else's, and valid
 )
 
-// decide says what to do about l, nil if there is none, for want, the lease as we would write it.
-func decide(l, want *coordinationv1.Lease, now time.Time) action {
+// decide says what to do about l, nil if there is none, for want, the lease as we would write it. Said is what we
+// wrote last, nil if we did not: whoever says otherwise since, another manager of our holder or a webhook, is not
+// argued with before either is due, for he would answer at once.
+func decide(l, want, said *coordinationv1.Lease, now time.Time) action {
 	switch {
 	case l == nil:
 		return create
 	case holderOf(l) == holderOf(want):
-		if now.Before(renewAt(l)) && as(l, want) {
+		if fresh(l, want, now) || fresh(said, want, now) && now.Before(renewAt(l)) {
 			return keep
 		}
 		return renew
@@ -38,6 +40,11 @@ func decide(l, want *coordinationv1.Lease, now time.Time) action {
 	default:
 		return wait
 	}
+}
+
+// fresh says whether l is as want, and a third of its duration not over.
+func fresh(l, want *coordinationv1.Lease, now time.Time) bool {
+	return l != nil && now.Before(renewAt(l)) && as(l, want)
 }
 
 // as says whether l has the duration and the owner of want.

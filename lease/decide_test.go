@@ -65,7 +65,34 @@ func TestDecide(t *testing.T) {
 		{"a holder without a name", of("", now), take},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
-			require.Equal(t, tt.want, decide(tt.lease, of("us", time.Time{}), now))
+			require.Equal(t, tt.want, decide(tt.lease, of("us", time.Time{}), nil, now))
+		})
+	}
+}
+
+// TestDecideWhenOthersSayOtherwise meets a lease of ours that is not as we write it.
+func TestDecideWhenOthersSayOtherwise(t *testing.T) {
+	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	want := of("us", time.Time{})
+	other := edited(of("us", now), func(l *coordinationv1.Lease) { l.OwnerReferences = []metav1.OwnerReference{owner("u0")} })
+	for _, tt := range []struct {
+		reason string
+		age    time.Duration         // of its last renewal; it is valid for a minute
+		said   *coordinationv1.Lease // an hour long
+		want   action
+	}{
+		{"we have not written it yet", 0, nil, renew},
+		{"we wrote it for the node that was there before", 0, other, renew},
+		{"we wrote it as we want it", 0, of("us", now), keep},
+		{"a moment before a third of what we wrote is over", 0, of("us", now.Add(-20*time.Minute+time.Microsecond)), keep},
+		{"a third of what we wrote is over", 0, of("us", now.Add(-20*time.Minute)), renew},
+		{"a moment before a third of what it says is over", 20*time.Second - time.Microsecond, of("us", now), keep},
+		{"a third of what it says is over", 20 * time.Second, of("us", now), renew},
+		{"it has run out", time.Minute, of("us", now), renew},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			l := edited(of("us", now.Add(-tt.age)), func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = ptr.To[int32](60) })
+			require.Equal(t, tt.want, decide(l, want, tt.said, now))
 		})
 	}
 }

@@ -53,8 +53,10 @@ func FuzzDecide(f *testing.F) {
 		want.Spec.RenewTime = nil
 		before := l.DeepCopy()
 
-		todo := decide(l, want, now)
+		todo := decide(l, want, nil, now)
 
+		again := decide(l, want, of("us", now), now)
+		require.True(t, again == todo || again == keep && todo == renew && now.Before(renewAt(l)), "only what is fresh is left as others say")
 		foreign := holderOf(l) != "us" && holderOf(l) != ""
 		valid := l.Spec.RenewTime != nil && l.Spec.LeaseDurationSeconds != nil &&
 			now.Before(l.Spec.RenewTime.Add(time.Duration(seconds)*time.Second))
@@ -67,7 +69,7 @@ func FuzzDecide(f *testing.F) {
 		require.Equal(t, before, l, "the lease that was read is left alone")
 		require.Equal(t, before.ResourceVersion, out.ResourceVersion, "a write is under lock")
 		require.Equal(t, before.Labels, out.Labels, "what is not ours to write is kept")
-		require.Equal(t, keep, decide(out, want, now), "one write is enough")
+		require.Equal(t, keep, decide(out, want, nil, now), "one write is enough")
 		require.GreaterOrEqual(t, ptr.Deref(out.Spec.LeaseTransitions, 0), int32(0), "the API server refuses such a lease")
 		require.Equal(t, todo == take, ptr.Deref(out.Spec.AcquireTime, metav1.MicroTime{}).Time.Equal(now))
 	})

@@ -45,6 +45,7 @@ type Options struct {
 	Namespace string
 	// Duration of a lease, in whole seconds; a third of it passes between renewals. 0 means
 	// DefaultDuration, and so does what no lease can have: less than a second, or more than 68 years.
+	// What counts is what the lease says: the managers of one holder should agree.
 	Duration time.Duration
 	// Clock tells the time; nil means the real one.
 	Clock clock.PassiveClock
@@ -62,7 +63,7 @@ type Manager struct {
 
 	mu     sync.Mutex
 	copies map[string]*mirror.Mirror[*coordinationv1.Lease] // by node, while watched
-	ends   map[string]time.Time                             // by node, when our last renewal runs out
+	known  map[string]known                                 // by node, while we hold its lease
 }
 
 // NewManager returns a Manager for holder, the name that stands in the leases. It does no I/O.
@@ -78,7 +79,7 @@ func NewManager(c kubernetes.Interface, holder string, o Options) *Manager {
 	}
 	return &Manager{
 		client: c, holder: holder, opts: o,
-		copies: map[string]*mirror.Mirror[*coordinationv1.Lease]{}, ends: map[string]time.Time{},
+		copies: map[string]*mirror.Mirror[*coordinationv1.Lease]{}, known: map[string]known{},
 	}
 }
 
@@ -146,19 +147,20 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 		return Grant{}, err
 	}
 	want := m.want(n)
-	todo := decide(l, want, m.opts.Clock.Now())
+	last, ever := m.recall(n.Name)
+	todo := decide(l, want, last.said, m.opts.Clock.Now())
 	// That it is another's rests on a live read, and so does that it is ours, the first time: the copy may be
 	// from before a release. If there is one where the copy shows none, creating it fails.
-	if _, known := m.end(n.Name); copied && todo != create && (!known || todo == wait || todo == take) {
+	if copied && todo != create && (!ever || todo == wait || todo == take) {
 		if l, err = m.get(ctx, n.Name); err != nil {
 			return Grant{}, err
 		}
-		todo = decide(l, want, m.opts.Clock.Now())
+		todo = decide(l, want, last.said, m.opts.Clock.Now())
 	}
 	ours := l != nil && holderOf(l) == m.holder
 	switch {
 	case ours:
-		m.remember(n.Name, expiry(l))
+		m.remember(n.Name, known{expiry(l), last.said})
 	case l != nil: // of a renewal that somebody wrote over nothing is left
 		m.forget(n.Name)
 	}
@@ -167,11 +169,12 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	case wait:
 		return Grant{}, &HeldError{Node: n.Name, Holder: holderOf(l), Expires: expiry(l)}
 	default:
-		if l, err = m.write(ctx, n.Name, written(l, want, todo, m.opts.Clock.Now()), todo); err != nil {
+		last.said = written(l, want, todo, m.opts.Clock.Now())
+		if l, err = m.write(ctx, n.Name, last.said, todo); err != nil {
 			return Grant{}, m.refused(n.Name, err)
 		}
 	}
-	m.remember(n.Name, expiry(l))
+	m.remember(n.Name, known{expiry(l), last.said})
 	return Grant{RenewIn: max(0, renewAt(l).Sub(m.opts.Clock.Now())), Resumed: ours}, nil
 }
 

@@ -3,8 +3,6 @@
 package lease
 
 import (
-	"time"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -14,8 +12,8 @@ func (m *Manager) refused(node string, err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return err
 	}
-	end, known := m.end(node)
-	held := known && m.opts.Clock.Now().Before(end)
+	k, known := m.recall(node)
+	held := known && m.opts.Clock.Now().Before(k.end)
 	return &RefusedError{Node: node, Held: held, Lapsed: !held, Err: err}
 }
 
@@ -25,26 +23,7 @@ func (m *Manager) unreadable(node string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	end, known := m.end(node)
-	held := known && m.opts.Clock.Now().Before(end)
+	k, known := m.recall(node)
+	held := known && m.opts.Clock.Now().Before(k.end)
 	return &RefusedError{Node: node, Held: held, Lapsed: known && !held, Err: err}
-}
-
-func (m *Manager) remember(node string, end time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ends[node] = end
-}
-
-func (m *Manager) forget(node string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.ends, node)
-}
-
-func (m *Manager) end(node string) (time.Time, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	end, ok := m.ends[node]
-	return end, ok
 }

@@ -175,3 +175,51 @@ func TestWatchEnds(t *testing.T) {
 		require.Zero(t, c.Watches("leases"))
 	})
 }
+
+// TestWhoSaysOtherwiseIsNotArguedWith has somebody else say what our lease should be like, and each hear of the
+// other's writes at once: nobody writes it before it is due, and it never runs out.
+func TestWhoSaysOtherwiseIsNotArguedWith(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		wanted []time.Duration // by managers of one holder
+		meddle bool
+	}{
+		{"another manager of our holder", []time.Duration{time.Hour, 10 * time.Minute}, false},
+		{"somebody who changes all that we write", []time.Duration{time.Hour}, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *mt.Cluster, _ *lease.Manager) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer cancel()
+				writes := func(r mt.Request) bool { return tt.meddle && r.Write() && c.Lease(ns, "node-n1") != nil }
+				c.Then(writes, func() {
+					c.EditLease(ns, "node-n1", func(l *coordinationv1.Lease) {
+						l.OwnerReferences, l.Spec.LeaseDurationSeconds = nil, ptr.To[int32](600)
+					})
+				})
+				woken, due := make([]atomic.Bool, len(tt.wanted)), make([]time.Time, len(tt.wanted))
+				var managers []*lease.Manager
+				for i, d := range tt.wanted {
+					m := lease.NewManager(c.Client(), ours, lease.Options{Duration: d})
+					m.Watch(ctx, "n1", func() { woken[i].Store(true) })
+					managers = append(managers, m)
+				}
+				for began := time.Now(); time.Since(began) < time.Hour; advance(time.Second) {
+					for i, m := range managers {
+						if !woken[i].Swap(false) && time.Now().Before(due[i]) {
+							continue
+						}
+						grant, err := acquire(t, c, m)
+						require.NoError(t, err)
+						due[i] = time.Now().Add(grant.RenewIn)
+						synctest.Wait()
+					}
+					l := c.Lease(ns, "node-n1").Spec
+					require.Less(t, time.Since(l.RenewTime.Time), time.Duration(*l.LeaseDurationSeconds)*time.Second)
+				}
+				require.Less(t, len(c.Matching(mt.On("update", "leases"))), 40, "one or two each third of ten minutes")
+			})
+		})
+	}
+}
