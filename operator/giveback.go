@@ -18,10 +18,10 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 	if !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return r.giveUp(ctx, nm.Name)
 	}
-	r.release(nm.Name)
 	if err := r.giveBack(ctx, nm); err != nil {
 		return err
 	}
+	r.release(nm.Name)
 	before := nm.DeepCopy()
 	controllerutil.RemoveFinalizer(nm, v1beta1.Finalizer)
 	if err := r.client.Patch(ctx, nm, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -55,8 +55,10 @@ func (r *Reconciler) there(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 	return live.UID == nm.UID && live.Spec.NodeName == nm.Spec.NodeName && controllerutil.ContainsFinalizer(live, v1beta1.Finalizer), nil
 }
 
-// giveBack gives the node of nm back, unless another object acts for it, and tells the end of nm.
+// giveBack gives the node of nm back, unless another object acts for it, and tells the end of nm. It remembers nm,
+// until it is released, for a try that fails: nm may be gone by the next, its finalizer taken off by force.
 func (r *Reconciler) giveBack(ctx context.Context, nm *v1beta1.NodeMaintenance) error {
+	r.watches.end(nm)
 	handedOver, err := r.handOver(ctx, nm.Spec.NodeName)
 	if err != nil {
 		return err

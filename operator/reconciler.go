@@ -143,7 +143,7 @@ func (r *Reconciler) adopt(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 	return true, nil
 }
 
-// release ends the watch that the object of that name has on its node.
+// release ends the watch that the object of that name has on its node, and forgets the object.
 func (r *Reconciler) release(name string) {
 	r.watches.release(name)
 	r.pace.forget(name)

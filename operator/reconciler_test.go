@@ -27,7 +27,8 @@ import (
 // engine notes what it is asked for and answers that maintenance goes on.
 type engine struct {
 	started, stopped, watched []string
-	broken                    error // what Stop answers once; nil for nothing
+	broken                    error           // what Stop answers once; nil for nothing
+	watching                  context.Context // of the last Watch
 }
 
 func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (maintenance.State, error) {
@@ -47,10 +48,13 @@ func (e *engine) Stop(ctx context.Context, node string) (maintenance.Restored, e
 	return maintenance.Restored{}, nil
 }
 
-func (e *engine) Watch(_ context.Context, node string) (<-chan struct{}, error) {
-	e.watched = append(e.watched, node)
+func (e *engine) Watch(ctx context.Context, node string) (<-chan struct{}, error) {
+	e.watched, e.watching = append(e.watched, node), ctx
 	return make(chan struct{}), nil
 }
+
+// wakes says whether the last Watch lives.
+func (e *engine) wakes() bool { return e.watching != nil && e.watching.Err() == nil }
 
 // room is a Reconciler with a fake API server, which may be made to answer otherwise, and an engine that only notes.
 type room struct {
@@ -243,6 +247,7 @@ func TestGoneWithoutAWord(t *testing.T) {
 			if len(tc.stopped) > 0 {
 				r.engine.broken = errors.New("away")
 				require.Error(t, r.reconcile("a"), "it is tried again")
+				require.False(t, r.engine.wakes(), "but not for each change of the node")
 			}
 			require.NoError(t, r.reconcile("a"))
 			require.NoError(t, r.reconcile("a"))
@@ -252,6 +257,42 @@ func TestGoneWithoutAWord(t *testing.T) {
 			if tc.rival {
 				require.NotEmpty(t, r.read("b").Finalizers)
 			}
+		})
+	}
+}
+
+// Whoever takes the finalizer off by force may do so because the node could not be given back. Then it is given back
+// when it can be, also by an operator that began after the object was deleted.
+func TestForcedAfterAFailedGiveBack(t *testing.T) {
+	for _, tc := range []struct {
+		reason  string
+		watched bool
+	}{
+		{reason: "its node was watched", watched: true},
+		{reason: "it was being deleted when the operator began"},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			nm := anObject("a", "n1")
+			nm.Finalizers = []string{v1beta1.Finalizer}
+			r := newRoom(t, interceptor.Funcs{}, aNode("n1"), nm)
+			if tc.watched {
+				require.NoError(t, r.reconcile("a"))
+			}
+			r.remove("a")
+			r.engine.broken = errors.New("refused")
+			require.Error(t, r.reconcile("a"))
+			require.False(t, r.engine.wakes(), "what changes on the node must not cut the pause short")
+			now := r.read("a")
+			now.Finalizers = nil
+			require.NoError(t, r.client.Update(t.Context(), now))
+
+			r.engine.broken = errors.New("still refused")
+			require.Error(t, r.reconcile("a"), "it is tried again")
+			require.NoError(t, r.reconcile("a"))
+			require.NoError(t, r.reconcile("a"))
+			require.Equal(t, []string{"n1"}, r.engine.stopped)
+			require.Nil(t, r.watches.of("a"))
+			require.Equal(t, []string{"removedmaintenance-a"}, r.events())
 		})
 	}
 }

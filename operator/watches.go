@@ -15,7 +15,8 @@ import (
 )
 
 // watches keeps a watch of each node under maintenance and turns what it wakes for into events of the
-// object concerned. It is a runnable of the manager: watches live no longer than it.
+// object concerned. It remembers that object until it is released, also when the watch has ended before. It is a
+// runnable of the manager: watches live no longer than it.
 type watches struct {
 	engine maintenance.Interface
 	events chan event.TypedGenericEvent[*v1beta1.NodeMaintenance]
@@ -25,7 +26,7 @@ type watches struct {
 	objects map[string]watched
 }
 
-// watched is an object whose node is watched. Its name may come back with another.
+// watched is an object whose node is watched, or is still to be given back. Its name may come back with another.
 type watched struct {
 	object *v1beta1.NodeMaintenance // what tells who it is
 	end    context.CancelFunc
@@ -81,7 +82,18 @@ func (w *watches) note(nm *v1beta1.NodeMaintenance) {
 	}
 }
 
-// of returns the object of that name whose node is watched, as far as it tells who it is; nil if there is none.
+// end ends the watch of the node of nm, if there is one, and remembers nm: the node is to be given back, which may
+// take more than one try, and what changes on it meanwhile must not cut the pause between two of them short.
+func (w *watches) end(nm *v1beta1.NodeMaintenance) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if was, ok := w.objects[nm.Name]; ok {
+		was.end()
+	}
+	w.objects[nm.Name] = watched{who(nm), func() {}}
+}
+
+// of returns the object of that name that is remembered, as far as it tells who it is; nil if there is none.
 func (w *watches) of(name string) *v1beta1.NodeMaintenance {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +108,7 @@ func who(nm *v1beta1.NodeMaintenance) *v1beta1.NodeMaintenance {
 	}
 }
 
-// release ends the watch of the object of that name.
+// release ends the watch of the object of that name and forgets it.
 func (w *watches) release(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
