@@ -13,4 +13,5 @@
 //     object's UID, before the write that makes the step final.
 //   - The finalizer goes last, when the node and its lease are given back.
 //   - A blocked node holds up no other: no pass waits for a pod.
+//   - A delete ends the pass of its object, whatever that waits for; no pass keeps a worker for more than 30 s.
 package operator

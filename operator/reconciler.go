@@ -26,6 +26,7 @@ type Reconciler struct {
 	engine  maintenance.Interface
 	teller  *teller
 	watches *watches
+	passes  *passes
 	pace    *pace
 	written *written
 	clock   clock.PassiveClock
@@ -33,6 +34,8 @@ type Reconciler struct {
 
 // Reconcile brings the node of one NodeMaintenance further, or gives it back when the object goes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass, done := r.passes.begin(ctx, req.Name)
+	defer done()
 	nm := &v1beta1.NodeMaintenance{}
 	if err := r.client.Get(ctx, req.NamespacedName, nm); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -47,10 +50,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if was := r.watches.of(nm.Name); was != nil && (was.UID != nm.UID || was.Spec.NodeName != nm.Spec.NodeName) {
 		return ctrl.Result{RequeueAfter: retryMin}, r.giveUp(ctx, nm.Name) // what we have of nm may be old after it
 	}
-	ctx = withObject(ctx, nm)
 	if nm.DeletionTimestamp != nil {
-		return ctrl.Result{}, r.remove(ctx, nm)
+		return ctrl.Result{}, r.remove(withObject(ctx, nm), nm)
 	}
+	result, err := r.maintain(withObject(pass, nm), nm)
+	if err != nil && goes(pass) { // which is no fault, and the next is asked for
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+// maintain brings the node of nm further, if nm acts for it.
+func (r *Reconciler) maintain(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctrl.Result, error) {
 	if nm.Status.Phase == v1beta1.MaintenanceFailed {
 		r.release(nm.Name)
 		return r.store(ctx, nm, stateOf(nm))

@@ -27,12 +27,18 @@ import (
 // engine notes what it is asked for and answers that maintenance goes on.
 type engine struct {
 	started, stopped, watched []string
-	broken                    error           // what Stop answers once; nil for nothing
-	watching                  context.Context // of the last Watch
+	broken                    error                       // what Stop answers once; nil for nothing
+	watching                  context.Context             // of the last Watch
+	during, stopping          func(context.Context) error // what happens in a Start or a Stop; nil for nothing
 }
 
-func (e *engine) Start(_ context.Context, node string, _ maintenance.State) (maintenance.State, error) {
+func (e *engine) Start(ctx context.Context, node string, prior maintenance.State) (maintenance.State, error) {
 	e.started = append(e.started, node)
+	if e.during != nil {
+		if err := e.during(ctx); err != nil {
+			return prior, err
+		}
+	}
 	return maintenance.State{Phase: maintenance.Running, Lease: maintenance.LeaseHeld}, nil
 }
 
@@ -43,6 +49,11 @@ func (e *engine) Stop(ctx context.Context, node string) (maintenance.Restored, e
 	if err := e.broken; err != nil {
 		e.broken = nil
 		return maintenance.Restored{}, err
+	}
+	if e.stopping != nil {
+		if err := e.stopping(ctx); err != nil {
+			return maintenance.Restored{}, err
+		}
 	}
 	e.stopped = append(e.stopped, node)
 	return maintenance.Restored{}, nil
@@ -68,7 +79,7 @@ func newRoom(t *testing.T, answers interceptor.Funcs, objects ...client.Object) 
 		WithInterceptorFuncs(answers).WithObjects(objects...).Build()
 	e := &engine{}
 	r := &Reconciler{
-		client: c, live: c, engine: e, watches: newWatches(e), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
+		client: c, live: c, engine: e, watches: newWatches(e), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
 		teller: &teller{client: c, recorder: record.NewFakeRecorder(100), clock: clock.RealClock{}},
 	}
 	r.watches.ctx = t.Context()

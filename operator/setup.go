@@ -34,6 +34,10 @@ const (
 	retryMax = time.Minute
 )
 
+// passLimit is how long a pass, or a try to give a node back, may take. One that hangs for longer could not be made:
+// it is tried again after a pause, and meanwhile its worker has time for other objects.
+const passLimit = 30 * time.Second
+
 // SetupOptions say how the controller is set up.
 type SetupOptions struct {
 	// Engine makes the engine that maintains nodes; its hook must be the one given. Required.
@@ -64,7 +68,7 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	engine := o.Engine(t.onTransition)
 	r := &Reconciler{
 		client: o.Client, live: mgr.GetAPIReader(), engine: engine,
-		teller: t, watches: newWatches(engine), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
+		teller: t, watches: newWatches(engine), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r.watches); err != nil {
 		return fmt.Errorf("adding the watches of nodes: %w", err)
@@ -78,9 +82,11 @@ func (r *Reconciler) build(mgr ctrl.Manager, workers int) error {
 		Named("nodemaintenance").
 		For(&v1beta1.NodeMaintenance{}, builder.WithPredicates(notOnlyStatus())).
 		Watches(&v1beta1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(changesWhoActs())).
+		Watches(&v1beta1.NodeMaintenance{}, r.passes.handler()).
 		WatchesRawSource(source.TypedChannel[*v1beta1.NodeMaintenance, reconcile.Request](r.watches.events, toItself)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
+			ReconciliationTimeout:   passLimit,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryMin, retryMax),
 		}).
 		Complete(r)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
+)
+
+// all matches every request for a resource.
+func all(resource string) mt.Match {
+	return func(r mt.Request) bool { return r.Resource == resource }
+}
+
+// A node is given back within 3 s of the delete, whatever its pass waits for.
+func TestDeleteEndsAPassThatHangs(t *testing.T) {
+	for _, resource := range []string{"poddisruptionbudgets", "daemonsets"} {
+		t.Run(resource, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				before := looks(w.Node("n1"))
+				w.AddBudget("shop", "web", app, 1)
+				w.Hold(all(resource))
+				w.Add(objectFor("a", "n1"))
+				<-time.After(5 * time.Second) // it hangs by now
+
+				began := time.Now()
+				mt.Delete[*v1beta1.NodeMaintenance](w.Cluster, "", "a")
+				w.await("gone", func() bool { return w.object("a") == nil })
+				require.Less(t, time.Since(began), 3*time.Second)
+				require.Equal(t, before, looks(w.Node("n1")))
+			}, stage()...)
+		})
+	}
+}
+
+// Passes that hang do not keep all workers, of which this operator has two.
+func TestPassesThatHangLeaveRoomForOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, node := range []string{"n1", "n2", "n3"} {
+			w.Hold(mt.On("get", "nodes").Named("", node))
+			w.Add(objectFor(node, node))
+		}
+		<-time.After(time.Second)
+		w.Add(objectFor("free", "n4"))
+		began := time.Now()
+		w.await("succeeded", func() bool { return w.status("free").Phase == v1beta1.MaintenanceSucceeded })
+		require.Less(t, time.Since(began), 3*time.Minute)
+	}, mt.Node("n1"), mt.Node("n2"), mt.Node("n3"), mt.Node("n4"))
+}
+
+// see shows the operator that the object of that name changes as edit does, or, without one, that it is gone, and
+// returns how many passes are asked for.
+func (r *room) see(name string, edit func(*v1beta1.NodeMaintenance)) int {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	was := anObject(name, "n1")
+	if edit == nil {
+		r.passes.handler().Delete(r.t.Context(), event.DeleteEvent{Object: was}, q)
+		return q.Len()
+	}
+	is := was.DeepCopy()
+	edit(is)
+	r.passes.handler().Update(r.t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
+	return q.Len()
+}
+
+func going(nm *v1beta1.NodeMaintenance) { nm.DeletionTimestamp = &metav1.Time{Time: time.Unix(9, 0)} }
+
+func TestWhatEndsAPass(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		name   string
+		edit   func(*v1beta1.NodeMaintenance)
+		ends   bool
+	}{
+		{reason: "it is going", name: "a", edit: going, ends: true},
+		{reason: "it is gone", name: "a", ends: true},
+		{reason: "its name is another's", name: "a", edit: func(nm *v1beta1.NodeMaintenance) { nm.UID = "again" }, ends: true},
+		{reason: "it only changes", name: "a", edit: func(nm *v1beta1.NodeMaintenance) { nm.Spec.Reason = "other" }},
+		{reason: "another is going", name: "b", edit: going},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+			r.engine.during = func(ctx context.Context) error {
+				asked := r.see(tc.name, tc.edit)
+				require.Equal(t, tc.ends, ctx.Err() != nil)
+				if tc.ends {
+					require.Equal(t, 1, asked, "the next pass")
+				}
+				return ctx.Err()
+			}
+			require.NoError(t, r.reconcile("a"), "to be ended is no fault")
+			require.Equal(t, tc.ends, r.read("a").Status.Phase == "", "the state is as before")
+			r.engine.during = nil
+			require.NoError(t, r.reconcile("a"))
+			require.Equal(t, v1beta1.MaintenanceRunning, r.read("a").Status.Phase)
+		})
+	}
+}
+
+// The news that an object goes may come after it was read, and before its pass has begun.
+func TestNewsBetweenReadAndPass(t *testing.T) {
+	var r *room
+	r = newRoom(t, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if _, ok := o.(*v1beta1.NodeMaintenance); ok {
+				r.see("a", going)
+			}
+			return err
+		},
+	}, aNode("n1"), anObject("a", "n1"))
+	r.engine.during = func(ctx context.Context) error { return ctx.Err() }
+	require.NoError(t, r.reconcile("a"))
+	require.Empty(t, r.read("a").Status.Phase)
+}
+
+// A Stop is not ended by more news of the same, and a pass that cannot be made is tried again after a pause.
+func TestWhatIsNotEnded(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	r.engine.during = func(context.Context) error { return errors.New("away") }
+	require.ErrorContains(t, r.reconcile("a"), "away")
+	r.remove("a")
+	r.engine.stopping = func(ctx context.Context) error {
+		r.see("a", going)
+		return ctx.Err()
+	}
+	require.NoError(t, r.reconcile("a"))
+	require.Equal(t, []string{"n1"}, r.engine.stopped)
+}
