@@ -62,10 +62,16 @@ func (p *pace) forget(name string) {
 }
 
 // urgent says whether a status is written at once: for another phase, another lease status or count of
-// failures, and when a drain becomes blocked.
-func urgent(have, want v1beta1.NodeMaintenanceStatus) bool {
+// failures, when a drain becomes blocked, and when only the operator's own pod is left, which leaves next.
+func urgent(have, want v1beta1.NodeMaintenanceStatus, itself v1beta1.PodReference) bool {
 	return have.Phase != want.Phase || have.ErrorOnLeaseCount != want.ErrorOnLeaseCount ||
 		reasonOf(have, v1beta1.ConditionLeaseHeld) != reasonOf(want, v1beta1.ConditionLeaseHeld) ||
 		(reasonOf(want, v1beta1.ConditionDrained) == v1beta1.ReasonBlockedByBudget &&
-			reasonOf(have, v1beta1.ConditionDrained) != v1beta1.ReasonBlockedByBudget)
+			reasonOf(have, v1beta1.ConditionDrained) != v1beta1.ReasonBlockedByBudget) ||
+		(onlyLeft(want, itself) && !onlyLeft(have, itself))
+}
+
+// onlyLeft says whether no pod but that one is left to leave.
+func onlyLeft(st v1beta1.NodeMaintenanceStatus, pod v1beta1.PodReference) bool {
+	return len(st.PendingPodsRefs) == 1 && st.PendingPodsRefs[0] == pod
 }

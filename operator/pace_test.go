@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 )
 
 func TestPace(t *testing.T) {
@@ -52,4 +54,31 @@ func TestPace(t *testing.T) {
 			require.LessOrEqual(t, p.pause("ours", now), time.Duration(0))
 		})
 	}
+}
+
+// The operator's own pod is evicted after the status is stored that says that only it is left, however many other
+// objects are under way and have to share the writes.
+func TestItselfLeavesAfterTheStatusIsStored(t *testing.T) {
+	objects := []runtime.Object{mt.Node("n1"), mt.Pod(itself.Namespace, itself.Name, "n1")}
+	for i := range 3 {
+		objects = append(objects, mt.Pod("shop", fmt.Sprintf("web-%d", i), "n1"))
+	}
+	for i := range 8 {
+		node := fmt.Sprintf("other-%d", i)
+		objects = append(objects, mt.Node(node), mt.Pod("shop", node, node, mt.Labels(app)), objectFor(node, node))
+	}
+	inWorld(t, func(w *world) {
+		w.AddBudget("shop", "web", app, 8)
+		w.rest()
+		var stored []v1beta1.PodReference // as it is evicted
+		w.OnRequest(func(r mt.Request) error {
+			if r.Subresource == "eviction" && r.Name == itself.Name {
+				stored = w.status("a").PendingPodsRefs
+			}
+			return nil
+		})
+		w.Add(objectFor("a", "n1"))
+		w.await("succeeded", func() bool { return w.status("a").Phase == v1beta1.MaintenanceSucceeded })
+		require.Equal(t, []v1beta1.PodReference{itself}, stored)
+	}, objects...)
 }

@@ -29,6 +29,7 @@ type Reconciler struct {
 	passes  *passes
 	pace    *pace
 	written *written
+	itself  v1beta1.PodReference // the pod that it runs in; zero for none
 	clock   clock.PassiveClock
 }
 
@@ -175,7 +176,7 @@ func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, wan
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	now := r.clock.Now()
-	if pause := r.pace.pause(nm.Name, now); pause > 0 && !urgent(nm.Status, want) {
+	if pause := r.pace.pause(nm.Name, now); pause > 0 && !urgent(nm.Status, want, r.itself) {
 		return ctrl.Result{RequeueAfter: soonest(again, pause)}, nil
 	}
 	before := nm.DeepCopy()

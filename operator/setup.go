@@ -47,6 +47,9 @@ type SetupOptions struct {
 	MaxConcurrentReconciles int
 	// Client reads NodeMaintenances from a cache and writes them, and the events of phases; nil means the manager's.
 	Client client.Client
+	// Itself is the pod that the operator runs in, which the engine lets leave a node last. That only it is left is
+	// written at once. The zero value means none.
+	Itself v1beta1.PodReference
 }
 
 // Setup adds the controller to the manager. Errors: options that make no sense, or what the manager says.
@@ -68,7 +71,7 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	engine := o.Engine(t.onTransition)
 	r := &Reconciler{
 		client: o.Client, live: mgr.GetAPIReader(), engine: engine,
-		teller: t, watches: newWatches(engine), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
+		teller: t, watches: newWatches(engine), passes: newPasses(), pace: newPace(), written: newWritten(), itself: o.Itself, clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r.watches); err != nil {
 		return fmt.Errorf("adding the watches of nodes: %w", err)

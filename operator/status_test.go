@@ -141,6 +141,10 @@ func TestUrgent(t *testing.T) {
 	}
 	free := at(func(s *maintenance.State) { s.Report.Blocked = nil; s.Progress.Pending = 1 })
 	blocked := at(func(*maintenance.State) {})
+	left := func(lastError string, pods ...maintenance.Pod) v1beta1.NodeMaintenanceStatus {
+		return at(func(s *maintenance.State) { s.Report, s.Error = maintenance.Report{Deferred: pods}, lastError })
+	}
+	own, other := maintenance.Pod{Namespace: itself.Namespace, Name: itself.Name}, maintenance.Pod{Namespace: "shop", Name: "web-0"}
 	for _, row := range []struct {
 		reason     string
 		have, want v1beta1.NodeMaintenanceStatus
@@ -152,7 +156,10 @@ func TestUrgent(t *testing.T) {
 		{"a lease failure", blocked, at(func(s *maintenance.State) { s.LeaseErrors = 1 }), true},
 		{"the lease is somebody else's", blocked, at(func(s *maintenance.State) { s.Lease = maintenance.LeaseTaken }), true},
 		{"freed", blocked, free, false},
+		{"only the operator's own pod is left", left("", own, other), left("", own), true},
+		{"it still is", left("", own), left("words", own), false},
+		{"only another is left", left("", own, other), left("", other), false},
 	} {
-		t.Run(row.reason, func(t *testing.T) { require.Equal(t, row.urgent, urgent(row.have, row.want)) })
+		t.Run(row.reason, func(t *testing.T) { require.Equal(t, row.urgent, urgent(row.have, row.want, itself)) })
 	}
 }

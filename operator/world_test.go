@@ -30,12 +30,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/drainer"
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 )
 
 // leases is where the leases of nodes are.
 const leases = "medik8s-leases"
+
+// itself is the pod that the operator runs in, if a test adds it.
+var itself = v1beta1.PodReference{Namespace: "self", Name: "operator"}
 
 // world is a fake cluster with the whole operator in it: manager, cache, controller, engine, and the clients
 // that it has in earnest.
@@ -83,9 +87,14 @@ func (w *world) boot() {
 	require.NoError(w.t, err)
 	require.NoError(w.t, Setup(mgr, SetupOptions{
 		Engine: func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
-			return maintenance.New(client, maintenance.Options{OnTransition: onTransition})
+			return maintenance.New(client, maintenance.Options{
+				OnTransition: onTransition,
+				Drainer: drainer.New(client, drainer.Options{Last: func(p *corev1.Pod) bool {
+					return p.Namespace == itself.Namespace && p.Name == itself.Name
+				}}),
+			})
 		},
-		MaxConcurrentReconciles: 2,
+		MaxConcurrentReconciles: 2, Itself: itself,
 	}))
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)

@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/drainer"
 	"github.com/nodemaint/nodemaint/lease"
 	"github.com/nodemaint/nodemaint/maintenance"
@@ -103,7 +104,8 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 	if f.leaderElect {
 		c = l.guard(c)
 	}
-	engine, err := newEngine(c, ns, os.Getenv(podNameVariable))
+	itself := v1beta1.PodReference{Namespace: ns.operator, Name: os.Getenv(podNameVariable)}
+	engine, err := newEngine(c, ns, itself)
 	if err != nil {
 		return nil, err
 	}
@@ -112,13 +114,13 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("making a client of NodeMaintenances: %w", err)
 	}
 	return mgr, operator.Setup(mgr, operator.SetupOptions{
-		Engine: engine, Client: objects, MaxConcurrentReconciles: f.maxConcurrentReconciles,
+		Engine: engine, Client: objects, MaxConcurrentReconciles: f.maxConcurrentReconciles, Itself: itself,
 	})
 }
 
 // newEngine returns how to make the engine with the operator's hook. It reads nodes, pods and leases with a
 // client of its own, in the API server's own encoding, which costs both sides a fraction of what JSON does.
-func newEngine(c *rest.Config, ns namespaces, pod string) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
+func newEngine(c *rest.Config, ns namespaces, itself v1beta1.PodReference) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
 	c = rest.CopyConfig(c)
 	c.DisableCompression = true // what comes is small, and the buffers of a compressed watch are not: three watches a node
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
@@ -129,7 +131,7 @@ func newEngine(c *rest.Config, ns namespaces, pod string) (func(func(context.Con
 	return func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
 		return maintenance.New(client, maintenance.Options{
 			Lease:        lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: ns.leases}),
-			Drainer:      drainer.New(client, drainer.Options{Last: itself(ns.operator, pod)}),
+			Drainer:      drainer.New(client, drainer.Options{Last: only(itself)}),
 			OnTransition: onTransition,
 		})
 	}, nil
