@@ -39,8 +39,10 @@ func TestChoose(t *testing.T) {
 
 func TestField(t *testing.T) {
 	requests := make([]cluster.AuditEvent, 300)
+	spent := clusterCPU{cluster.APIServer: 4 * time.Second, cluster.Etcd: 3 * time.Second}.since(
+		clusterCPU{cluster.APIServer: time.Second, cluster.Etcd: time.Second})
 	f := field{
-		{name: nameOurs, pods: 200, nodes: 2, wall: 3 * time.Second, times: []time.Duration{time.Second, 2 * time.Second}, requests: requests, used: usage{peak: 50 << 20, cpu: 1500 * time.Millisecond}},
+		{name: nameOurs, pods: 200, nodes: 2, wall: 3 * time.Second, times: []time.Duration{time.Second, 2 * time.Second}, requests: requests, used: usage{peak: 50 << 20, cpu: 1500 * time.Millisecond}, cluster: spent},
 		{name: nameKubectl, pods: 200, nodes: 2, wall: 6 * time.Second},
 		{name: nameLoop, pods: 200, nodes: 2, wall: 40 * time.Second, times: []time.Duration{time.Second}, requests: requests, cut: true, left: 50},
 		{name: limitPrefix + "one way", pods: 200, nodes: 2, wall: 2 * time.Second},
@@ -48,8 +50,8 @@ func TestField(t *testing.T) {
 	}
 	require.Equal(t, 2*time.Second, f.limit(), "the better of the two")
 	rows := f.rows()
-	require.Equal(t, []string{nameOurs, "3.0 s", "1.0 s", "1.0 s", "2.0 s", "300", "1.50", "50 MiB", "1.5 s", "1.50"}, rows[0])
-	require.Equal(t, []string{nameLoop, "> 40.0 s, 50 of 200 pods left", "1.0 s", "1.0 s", "–", "300", "2.00", "0 MiB", "0.0 s", "> 20.00"}, rows[2])
+	require.Equal(t, []string{nameOurs, "3.0 s", "1.0 s", "1.0 s", "2.0 s", "300", "1.50", "50 MiB", "1.5 s", "5.0 s, 3.0", "1.50"}, rows[0])
+	require.Equal(t, []string{nameLoop, "> 40.0 s, 50 of 200 pods left", "1.0 s", "1.0 s", "–", "300", "2.00", "0 MiB", "0.0 s", "0.0 s, 0.0", "> 20.00"}, rows[2])
 	require.Len(t, raceColumns(), len(rows[0]))
 	require.True(t, f.bars()[2].Cut)
 

@@ -61,6 +61,7 @@ func (r race) measure(ctx context.Context, b *bench) (report.Section, error) {
 		if err != nil {
 			return report.Section{}, fmt.Errorf("%s: %w", c.name, err)
 		}
+		b.tell.say("%s; CPU: %s itself, %s", seconds(one.wall), seconds(one.used.cpu), one.cluster.each())
 		runs[c.name] = append(runs[c.name], one)
 		if b.requests {
 			defer fmt.Print(one.byKind())
@@ -83,7 +84,8 @@ func (r race) how() string {
 	how := fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
 		"each that lets half of their pods go; a pod that has left gets a successor on one of %d other nodes. "+
 		"`first`, `median` and `last` are times from the start until a node is rid of its pods, `wall` until the contender "+
-		"says that all are drained: `Succeeded` is stored, or the process has ended. A contender that takes more than %g minutes is ended",
+		"says that all are drained: `Succeeded` is stored, or the process has ended. `cluster's CPU` is what etcd, kube-apiserver, "+
+		"kube-controller-manager, kube-scheduler and kwok used together in that time, and kube-apiserver alone. A contender that takes more than %g minutes is ended",
 		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), cmp.Or(r.longer, patience).Minutes())
 	if r.peers > 0 {
 		how += fmt.Sprintf(", kubectl drain and the library loop after %g", r.peers.Minutes())
@@ -120,6 +122,10 @@ func (s *stage) drain(ctx context.Context, c contender, nodes, watched []string,
 			return result{}, err
 		}
 	}
+	before, err := s.clusterCPU()
+	if err != nil {
+		return result{}, err
+	}
 	began := time.Now()
 	at, err := c.begin(ctx, s, nodes)
 	if err != nil {
@@ -137,9 +143,11 @@ func (s *stage) drain(ctx context.Context, c contender, nodes, watched []string,
 		r.cut, r.left, err = true, g.left(), nil
 	}
 	r.times = g.times(began)
+	after, cpuErr := s.clusterCPU()
+	r.cluster = after.since(before)
 	used, endErr := at.end()
 	r.used = used
-	if err := errors.Join(err, endErr); err != nil {
+	if err := errors.Join(err, cpuErr, endErr); err != nil {
 		return r, err
 	}
 	events, err := s.requests(c.user, began)

@@ -23,8 +23,9 @@ type result struct {
 	times       []time.Duration // until each node was rid of its pods, sorted
 	requests    []cluster.AuditEvent
 	used        usage
-	cut         bool // ended before it was done
-	left        int  // pods, when it was cut
+	cluster     clusterCPU // that the cluster used meanwhile
+	cut         bool       // ended before it was done
+	left        int        // pods, when it was cut
 
 	fastest, slowest time.Duration // of the runs of which this is the median; zero of one run
 }
@@ -97,7 +98,7 @@ func ratio(a, b time.Duration) float64 {
 }
 
 func raceColumns() []string {
-	return []string{"contender", "wall", "first", "median", "last", "requests", "a pod", "peak memory", "CPU", "wall to the limit"}
+	return []string{"contender", "wall", "first", "median", "last", "requests", "a pod", "peak memory", "CPU", "cluster's CPU", "wall to the limit"}
 }
 
 func (f field) rows() [][]string {
@@ -116,7 +117,7 @@ func (f field) rows() [][]string {
 		}
 		out = append(out, []string{
 			r.name, wall, r.time(0), r.time((r.nodes - 1) / 2), r.time(r.nodes - 1), fmt.Sprint(len(r.requests)), fmt.Sprintf("%.2f", r.perPod()),
-			fmt.Sprintf("%d MiB", r.used.peak>>20), seconds(r.used.cpu), proportion,
+			fmt.Sprintf("%d MiB", r.used.peak>>20), seconds(r.used.cpu), r.cluster.String(), proportion,
 		})
 	}
 	return out

@@ -5,11 +5,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/nodemaint/nodemaint/test/cluster"
 )
 
 // usage is what the processes of a contender used.
@@ -109,3 +114,44 @@ func (p *peaks) sum(processes int) (uint64, error) {
 }
 
 var errUnseen = errors.New("peak memory could not be read from /proc while they ran")
+
+// clusterCPU is the CPU time that the parts of a cluster have used.
+type clusterCPU map[cluster.Component]time.Duration
+
+func (s *stage) clusterCPU() (clusterCPU, error) {
+	out := clusterCPU{}
+	for _, part := range s.Cluster.State().Parts {
+		used, err := cpuSoFar(part.PID)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CPU time of %s: %w", part.Component, err)
+		}
+		out[part.Component] = used
+	}
+	return out, nil
+}
+
+func (c clusterCPU) since(before clusterCPU) clusterCPU {
+	out := clusterCPU{}
+	for part, used := range c {
+		out[part] = used - before[part]
+	}
+	return out
+}
+
+// each returns what each part used.
+func (c clusterCPU) each() string {
+	var out []string
+	for _, part := range slices.Sorted(maps.Keys(c)) {
+		out = append(out, fmt.Sprintf("%s %s", part, seconds(c[part])))
+	}
+	return strings.Join(out, ", ")
+}
+
+// String returns the sum, and of it the API server's.
+func (c clusterCPU) String() string {
+	var sum time.Duration
+	for _, used := range c {
+		sum += used
+	}
+	return fmt.Sprintf("%s, %.1f", seconds(sum), c[cluster.APIServer].Seconds())
+}
