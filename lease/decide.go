@@ -18,13 +18,13 @@ type action int
 const (
 	create action = iota // there is none
 	keep                 // ours, and fresh
-	renew                // ours, and a third of its duration is over, or it is not as we write it and we have not just said so
+	renew                // ours, and a third of its duration is over, or it is not as we write it and we have not said so twice
 	take                 // nobody's: run out, or without what a valid lease has
 	wait                 // somebody else's, and valid
 )
 
 // decide says what to do about l, nil if there is none, for want, the lease as we would write it. Said is what we
-// wrote last, nil if we did not: whoever says otherwise since, another manager of our holder or a webhook, is not
+// wrote twice, nil if we did not: whoever says otherwise since, another manager of our holder or a webhook, is not
 // argued with before either is due, for he would answer at once.
 func decide(l, want, said *coordinationv1.Lease, now time.Time) action {
 	switch {

@@ -10,8 +10,17 @@ import (
 
 // known is what a Manager knows of its lease of a node, until it releases or loses it.
 type known struct {
-	end  time.Time             // when our last renewal runs out
-	said *coordinationv1.Lease // as we last wrote it; nil if we did not
+	end    time.Time             // when our last renewal runs out
+	said   *coordinationv1.Lease // as we last wrote it; nil if we did not
+	argued bool                  // it was written before it was due, since others had changed what we said
+}
+
+// settled returns what we have said twice; nil if it is worth saying once more.
+func (k known) settled() *coordinationv1.Lease {
+	if !k.argued {
+		return nil
+	}
+	return k.said
 }
 
 func (m *Manager) remember(node string, k known) {

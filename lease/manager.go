@@ -148,19 +148,20 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	}
 	want := m.want(n)
 	last, ever := m.recall(n.Name)
-	todo := decide(l, want, last.said, m.opts.Clock.Now())
+	todo := decide(l, want, last.settled(), m.opts.Clock.Now())
 	// That it is another's rests on a live read, and so does that it is ours, the first time: the copy may be
 	// from before a release. If there is one where the copy shows none, creating it fails.
 	if copied && todo != create && (!ever || todo == wait || todo == take) {
 		if l, err = m.get(ctx, n.Name); err != nil {
 			return Grant{}, err
 		}
-		todo = decide(l, want, last.said, m.opts.Clock.Now())
+		todo = decide(l, want, last.settled(), m.opts.Clock.Now())
 	}
 	ours := l != nil && holderOf(l) == m.holder
 	switch {
 	case ours:
-		m.remember(n.Name, known{expiry(l), last.said})
+		last.end = expiry(l)
+		m.remember(n.Name, last)
 	case l != nil: // of a renewal that somebody wrote over nothing is left
 		m.forget(n.Name)
 	}
@@ -169,12 +170,14 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	case wait:
 		return Grant{}, &HeldError{Node: n.Name, Holder: holderOf(l), Expires: expiry(l)}
 	default:
+		last.argued = l != nil && fresh(last.said, want, m.opts.Clock.Now())
 		last.said = written(l, want, todo, m.opts.Clock.Now())
 		if l, err = m.write(ctx, n.Name, last.said, todo); err != nil {
 			return Grant{}, m.refused(n.Name, err)
 		}
 	}
-	m.remember(n.Name, known{expiry(l), last.said})
+	last.end = expiry(l)
+	m.remember(n.Name, last)
 	return Grant{RenewIn: max(0, renewAt(l).Sub(m.opts.Clock.Now())), Resumed: ours}, nil
 }
 

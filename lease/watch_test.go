@@ -176,6 +176,20 @@ func TestWatchEnds(t *testing.T) {
 	})
 }
 
+func TestWhatSomebodyChangedIsMendedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *mt.Cluster, m *lease.Manager) {
+		for range 3 {
+			_, err := acquire(t, c, m)
+			require.NoError(t, err)
+			c.EditLease(ns, "node-n1", func(l *coordinationv1.Lease) { l.OwnerReferences = nil })
+			grant, err := acquire(t, c, m)
+			require.NoError(t, err)
+			require.Len(t, c.Lease(ns, "node-n1").OwnerReferences, 1)
+			advance(grant.RenewIn)
+		}
+	})
+}
+
 // TestWhoSaysOtherwiseIsNotArguedWith has somebody else say what our lease should be like, and each hear of the
 // other's writes at once: nobody writes it before it is due, and it never runs out.
 func TestWhoSaysOtherwiseIsNotArguedWith(t *testing.T) {
