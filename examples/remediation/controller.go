@@ -84,13 +84,12 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 // stop gives the node back. What there is to give back stands in the record on the node, so this is right
 // also for a node that an earlier process of ours took.
 func (r *Repairer) stop(ctx context.Context, n *corev1.Node) error {
+	if _, ours := n.Annotations[maintenance.RecordAnnotation]; ours || r.knows(n.Name) {
+		if _, err := r.Maintenance.Stop(ctx, n.Name); err != nil {
+			return err // the node may be given back already, and its lease not yet
+		}
+	}
 	r.forget(n.Name)
-	if _, ours := n.Annotations[maintenance.RecordAnnotation]; !ours {
-		return r.annotate(ctx, n, "")
-	}
-	if _, err := r.Maintenance.Stop(ctx, n.Name); err != nil {
-		return err
-	}
 	return r.annotate(ctx, n, "")
 }
 
@@ -150,6 +149,13 @@ func (r *Repairer) keep(node string, s maintenance.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states[node] = s
+}
+
+// knows says whether this process has started maintenance of the node and not ended it.
+func (r *Repairer) knows(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stops[node] != nil
 }
 
 func (r *Repairer) forget(node string) {

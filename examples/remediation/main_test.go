@@ -80,6 +80,36 @@ func TestANodeIsDrainedWhenItAsksForItAndGivenBackWhenItDoesNot(t *testing.T) {
 	})
 }
 
+func TestALeaseThatCouldNotBeReleasedIsReleasedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := mt.New(mt.Options{}, mt.Node("n1"))
+		defer c.Close()
+		defer synctest.Wait()
+		defer cancel()
+		n := mt.Node("n1")
+		n.Annotations = map[string]string{trigger: "replace the fan"}
+		r := repairer(ctx, c, n)
+		reconcileUntil(t, r, func() bool { return c.Lease("medik8s-leases", "node-n1") != nil })
+		c.Fail(mt.On("delete", "leases"), nil).Times(1)
+		sync := func(annotations map[string]string) {
+			require.NoError(t, r.Get(t.Context(), request.NamespacedName, n))
+			n.Annotations = annotations
+			require.NoError(t, r.Update(t.Context(), n))
+		}
+
+		sync(c.Node("n1").Annotations)
+		_, err := r.Reconcile(t.Context(), request)
+		require.Error(t, err)
+		require.Empty(t, c.Node("n1").Annotations, "the node is given back")
+		sync(nil)
+		_, err = r.Reconcile(t.Context(), request)
+
+		require.NoError(t, err)
+		require.Nil(t, c.Lease("medik8s-leases", "node-n1"))
+	})
+}
+
 func TestANodeThatTheNodeMaintenanceOperatorHasIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
