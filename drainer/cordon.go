@@ -13,8 +13,8 @@ import (
 )
 
 // Cordon makes n unschedulable, as kubectl's cordon does; it writes nothing if n is so already. n is the
-// node as last read and is not changed. Errors: those of patching the node, with its name, and a conflict if
-// another node has taken its name.
+// node as last read and is not changed. Errors: those of patching the node, with its name, and one that
+// apierrors.IsInvalid finds if another node has taken its name.
 func (d *Drainer) Cordon(ctx context.Context, n *corev1.Node) error {
 	return d.setUnschedulable(ctx, n, true)
 }

@@ -10,7 +10,7 @@
 //   - A pod that is terminating, or whose eviction was accepted, is never evicted again.
 //   - At most one call is in flight for a pod, at most [Options.MaxInFlight] in all and half of them for
 //     one node, and nodes take turns: neither a slow call nor a refused one holds up another pod or node
-//     before that many are slow at once.
+//     before that many are slow at once, but for the pods behind the same budget, and these for a second.
 //   - A pod about which nothing certain is known counts as not gone.
 //   - [Drainer.Cancel] ends the calls in flight for a node and returns when they have ended.
 //

@@ -14,7 +14,8 @@ import (
 
 // Retry times of a pod that did not leave at once.
 const (
-	// RetryDelay is the time from a refused eviction to the next one of the same pod.
+	// RetryDelay is the time from a refused eviction to the next one of the same pod, or, behind a budget that allows
+	// none, to the next one of all that wait for it.
 	RetryDelay = 5 * time.Second
 	// TangledDelay is the same for a pod that more than one budget selects: the API server refuses to
 	// evict such a pod until one of them goes.
@@ -29,7 +30,7 @@ const (
 	AnswerWait = time.Second
 	// NewsDelay is how long what only changes a report may wait: the numbers of a budget.
 	NewsDelay = time.Second
-	// WatchedWait is the same for a node that is watched: a later answer wakes it.
+	// WatchedWait is AnswerWait for a node that is watched: a later answer wakes it.
 	WatchedWait = 100 * time.Millisecond
 )
 

@@ -78,8 +78,8 @@ func (d *Drainer) postEviction(ctx context.Context, pod *corev1.Pod) error {
 	if d.opts.GracePeriod > 0 {
 		eviction.DeleteOptions.GracePeriodSeconds = ptr.To(int64(d.opts.GracePeriod / time.Second))
 	}
-	// The typed call sleeps inside the client on every answer with Retry-After, even past the end of
-	// its context; the plain one does not when told so. A fake clientset has only the typed one.
+	// The typed call sleeps inside the client on every answer with Retry-After, in a place that others could use;
+	// the plain one does not when told so. A fake clientset has only the typed one.
 	c, ok := d.client.PolicyV1().RESTClient().(*rest.RESTClient)
 	if !ok || c == nil {
 		return d.client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, eviction)

@@ -28,7 +28,7 @@ type Pod struct {
 	Late bool `json:"late,omitempty"`
 }
 
-// Budget is a PodDisruptionBudget as it stood when its pod was blocked.
+// Budget is a PodDisruptionBudget that blocks a pod, as it was last read.
 type Budget struct {
 	Name string `json:"name"`
 	// Healthy is its status.currentHealthy, Desired its status.desiredHealthy, Allowed its

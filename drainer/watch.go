@@ -25,8 +25,9 @@ type view struct {
 	soon atomic.Bool // a wake is on its way
 }
 
-// Watch calls wake whenever a pod of node, the answer to a call made for one, or a budget that blocks
-// one has changed, until ctx ends; wake must not block. It returns at once. While it lives, Pass reads
+// Watch calls wake whenever a pod of node, the answer to a call made for one, the budgets there are for them, or the
+// DaemonSets there are have changed, and within NewsDelay when the numbers of budgets have while one blocks, until ctx
+// ends; wake must not block. It returns at once. While it lives, Pass reads
 // the pods from it, and calls still under way when a pass returns end with ctx. An empty node is not watched.
 func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 	if node == "" {

@@ -66,8 +66,8 @@ type State struct {
 	Phase Phase `json:"phase,omitempty"`
 	// Failure is set only when Phase is Failed.
 	Failure Failure `json:"failure,omitempty"`
-	// Error says what stands in the way now: a line for each blocked or failed pod, or the lease's. It is
-	// empty while pods only take their time, and when nothing is left to do.
+	// Error says what stands in the way now: what is wrong with the lease or the record, and a line for each blocked
+	// or failed pod, of either kind five at most, then how many more. It is empty while pods only take their time, and when nothing is left to do.
 	Error string `json:"error,omitempty"`
 
 	// EverSucceeded says that the phase was Succeeded before: pods that came later made it Running again,

@@ -11,7 +11,8 @@ import (
 )
 
 // Watch returns a channel that gets a value, at most one ahead, whenever a Start of node is worth while:
-// the node, one of its pods, its lease, the answer to an eviction or a budget that blocks one has changed.
+// the node, one of its pods, its lease, the answer to an eviction, a budget of its pods or which DaemonSets there are
+// has changed.
 // It lives until ctx ends; the channel is never closed. While it lives, Start reads from it and makes no
 // request that is not owed. A later Watch of the same node takes the place of an earlier one. The error is
 // always nil for an Engine: it returns at once, and a watch that breaks is taken up again.

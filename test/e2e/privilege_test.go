@@ -22,7 +22,7 @@ import (
 // keptFor are the rights that need not be used in the tests, and what they are granted for.
 var keptFor = map[string]string{
 	"nodemaintenance.medik8s.io/nodemaintenances delete":                "OpenShift's OwnerReferencesPermissionEnforcement lets only who may delete an object set its owner",
-	"apps/daemonsets get":                                               "while their watch does not stand, each is read by itself",
+	"apps/daemonsets get":                                               "while their watch does not stand, each is read by itself, and so is one that it does not show",
 	"/events patch":                                                     "client-go's recorder counts an event that comes again by a patch of the first",
 	"/events patch (in " + deploy.Namespace + ")":                       "so does that of the leader election",
 	"/secrets webhook-server-cert create (in " + deploy.Namespace + ")": "an apply, which the log shows as a patch, needs it to create",

@@ -121,7 +121,8 @@ func checkAddress(name, address string) error {
 // usage prints the flags with two dashes, as people type them.
 func usage(w io.Writer) {
 	fmt.Fprint(w, "The node maintenance operator takes nodes out of service, and gives them back, as NodeMaintenance objects ask for.\n\n",
-		"Environment: LEASE_NAMESPACE, the namespace of the leases of nodes; OPERATOR_NAMESPACE, the operator's own.\n\nFlags:\n")
+		"Environment: LEASE_NAMESPACE, the namespace of the leases of nodes; OPERATOR_NAMESPACE, the operator's own; "+
+			"POD_NAME, its pod, which leaves a node that it drains last.\n\nFlags:\n")
 	newFlagSet(&flags{}).VisitAll(func(fl *flag.Flag) {
 		kind, text := flag.UnquoteUsage(fl)
 		fmt.Fprintf(w, "  --%s %s\n        %s", fl.Name, kind, text)
