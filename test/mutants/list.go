@@ -20,6 +20,11 @@ var mutants = []mutant{
 		is:  `d.opts.Clock.Since(asked) >= d.opts.DeleteAfter`,
 	},
 	{
+		bug: "count a pod as gone that a copy does not show yet", file: "drainer/launch.go", tests: "./drainer",
+		was: `return pod, true, answer{}`,
+		is:  `return pod, false, answer{kind: gone}`,
+	},
+	{
 		bug: "ask for more pods than the budget lets go", file: "drainer/lanes.go", tests: "./drainer",
 		was: `return at.allows(now) || now.Sub(at.asked) >= RetryDelay`,
 		is:  `return true`,
@@ -72,6 +77,11 @@ var mutants = []mutant{
 `,
 	},
 	{
+		bug: "undo a cordon that was there before", file: "maintenance/stop.go", tests: "./maintenance",
+		was: `if n.Spec.Unschedulable && !r.Unschedulable {`,
+		is:  `if n.Spec.Unschedulable {`,
+	},
+	{
 		bug: "go on with a maintenance that was given up", file: "maintenance/start.go", tests: "./maintenance",
 		was: `	if prior.Done() {
 		return prior, nil
@@ -117,6 +127,11 @@ var mutants = []mutant{
 		restored, err :=`,
 		is: `	if handedOver {
 		restored, err :=`,
+	},
+	{
+		bug: "let a delete wait for its object's pass", file: "operator/passes.go", tests: "./operator",
+		was: `end(errGoing)`,
+		is:  `_ = end`,
 	},
 	{
 		bug: "write beside the next leader", file: "operator/cmd/manager/leading.go", tests: "./operator/cmd/manager",
