@@ -6,8 +6,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +20,7 @@ type view struct {
 	ctx  context.Context // the Watch's: it bounds calls that outlive their pass
 	pods *mirror.Mirror[*corev1.Pod]
 	wake func()
-	soon atomic.Bool // a wake is on its way
+	news func() // wakes within NewsDelay
 }
 
 // Watch calls wake whenever a pod of node, the answer to a call made for one, the budgets there are for them, or the
@@ -33,7 +31,7 @@ func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 	if node == "" {
 		return
 	}
-	v := &view{ctx: ctx, wake: wake}
+	v := &view{ctx: ctx, wake: wake, news: mirror.Gather(NewsDelay, wake)}
 	v.pods = mirror.Start(ctx, d.client, d.client.CoreV1().Pods(corev1.NamespaceAll), mirror.Scope[*corev1.Pod]{
 		Fields: mirror.OnNode(node), Strip: d.strip(), Changed: wake,
 	})
@@ -96,7 +94,7 @@ func (d *Drainer) budgetsChanged(namespace string, nodes []string) {
 	}
 	for _, node := range nodes {
 		if v, m := d.view(node), d.remembered(node); v != nil && m != nil && m.blocked.Load() {
-			v.wakeSoon()
+			v.news()
 		}
 	}
 }
@@ -126,16 +124,6 @@ func (d *Drainer) daemonSetsChanged(key string, nodes []string) {
 	slices.Sort(uids)
 	if d.daemonSets.others(key, strings.Join(uids, ",")) {
 		d.wakeAll(nodes)
-	}
-}
-
-// wakeSoon wakes once for all that happens within NewsDelay.
-func (v *view) wakeSoon() {
-	if v.soon.CompareAndSwap(false, true) {
-		time.AfterFunc(NewsDelay, func() {
-			v.soon.Store(false)
-			v.wake()
-		})
 	}
 }
 

@@ -36,7 +36,7 @@ func TestRunBlockedThenFreed(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, freed, time.Now(), "at once")
+		require.Equal(t, maintenance.WakeDelay, time.Since(freed), "at once")
 		synctest.Wait()
 		require.Zero(t, s.Watches("*"), "breaking off ends its watches")
 		held(t, s.Node("n1"))
@@ -175,6 +175,8 @@ func TestWatchWakes(t *testing.T) {
 		s.start(s.start(maintenance.State{}))
 		drain := func() bool {
 			synctest.Wait()
+			advance(maintenance.WakeDelay)
+			synctest.Wait()
 			select {
 			case <-wakes:
 				return true
@@ -190,6 +192,13 @@ func TestWatchWakes(t *testing.T) {
 			want   bool
 		}{
 			{"the node", func() { s.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] = "b" }) }, true},
+			{"a burst", func() {
+				for range 3 {
+					s.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] += "b" })
+					synctest.Wait()
+				}
+			}, true},
+			{"nothing more", func() {}, false},
 			{"a pod of it", func() { s.EditPod("shop", "web-0", func(p *corev1.Pod) { p.Labels["a"] = "b" }) }, true},
 			{"a new pod", func() { s.Add(mt.Pod("shop", "late", "n1")) }, true},
 			{"its lease", func() { s.recapture() }, false},
@@ -205,7 +214,12 @@ func TestWatchWakes(t *testing.T) {
 
 		again := s.watch() // takes the place of the first
 		drain()
+		require.Len(t, again, 1, "what was there")
+		<-again
 		s.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] = "c" })
+		synctest.Wait()
+		require.Empty(t, again, "it waits for others")
+		advance(maintenance.WakeDelay)
 		synctest.Wait()
 		require.Len(t, again, 1)
 	}, webPod())

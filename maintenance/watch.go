@@ -4,34 +4,39 @@ package maintenance
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemaint/nodemaint/internal/mirror"
 )
 
+// WakeDelay is how long a change that Watch sees waits for others: a pod that goes changes several times, and the
+// node's pods seldom change alone.
+const WakeDelay = 25 * time.Millisecond
+
 // Watch returns a channel that gets a value, at most one ahead, whenever a Start of node is worth while:
 // the node, one of its pods, its lease, the answer to an eviction, a budget of its pods or which DaemonSets there are
-// has changed.
+// has changed. It comes WakeDelay after a change, one for all changes within that.
 // It lives until ctx ends; the channel is never closed. While it lives, Start reads from it and makes no
 // request that is not owed. A later Watch of the same node takes the place of an earlier one. The error is
 // always nil for an Engine: it returns at once, and a watch that breaks is taken up again.
 func (e *Engine) Watch(ctx context.Context, node string) (<-chan struct{}, error) {
 	wakes := make(chan struct{}, 1)
-	wake := func() {
+	changed := mirror.Gather(WakeDelay, func() {
 		select {
 		case wakes <- struct{}{}:
 		default: // one is waiting already
 		}
-	}
+	})
 	c := mirror.Start(ctx, e.client, e.client.CoreV1().Nodes(), mirror.Scope[*corev1.Node]{
-		Fields: mirror.ByName(node), Strip: stripNode, Changed: wake,
+		Fields: mirror.ByName(node), Strip: stripNode, Changed: changed,
 	})
 	e.mu.Lock()
 	e.copies[node] = c
 	e.mu.Unlock()
-	e.opts.Lease.Watch(ctx, node, wake)
-	e.opts.Drainer.Watch(ctx, node, wake)
+	e.opts.Lease.Watch(ctx, node, changed)
+	e.opts.Drainer.Watch(ctx, node, changed)
 	context.AfterFunc(ctx, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()

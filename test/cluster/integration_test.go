@@ -268,6 +268,25 @@ func TestNodeByAnnotation(t *testing.T) {
 	require.NoError(t, w.Client().CoreV1().Nodes().Delete(t.Context(), "moody", metav1.DeleteOptions{}))
 }
 
+// kwok plays the pods of nodes whose lease it holds, and what it misses meanwhile it never makes up for.
+func TestNodeMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.AddNode(t.Context(), "again", NodeOptions{}))
+	require.NoError(t, w.Client().CoreV1().Nodes().Delete(t.Context(), "again", metav1.DeleteOptions{}))
+	require.NoError(t, w.AddNode(t.Context(), "again", NodeOptions{}))
+
+	n, err := w.Client().CoreV1().Nodes().Get(t.Context(), "again", metav1.GetOptions{})
+	require.NoError(t, err)
+	l, err := w.Client().CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "again", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, n.UID, l.OwnerReferences[0].UID, "the lease is this node's, so nobody deletes it for the one before")
+	w.pod("itself", map[string]string{GoneAfterAnnotation: "0s"}, func(p *corev1.Pod) { p.Spec.NodeName = "again" })
+	w.running("itself")
+	w.delete("itself")
+	w.gone("itself")
+	require.NoError(t, w.Client().CoreV1().Nodes().Delete(t.Context(), "again", metav1.DeleteOptions{}))
+}
+
 func TestBudgetRefusesEviction(t *testing.T) {
 	w := newWorld(t)
 	w.pod("one", map[string]string{GoneAfterAnnotation: "0s"})

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -37,8 +39,8 @@ type NodeOptions struct {
 	Pods int
 }
 
-// AddNodes makes n nodes and waits until they are Ready and nothing but their own
-// taints is on them. It returns their names.
+// AddNodes makes n nodes and waits until they are Ready, nothing but their own taints
+// is on them, and kwok plays their pods. It returns their names.
 func (c *Cluster) AddNodes(ctx context.Context, n int, o NodeOptions) ([]string, error) {
 	prefix := o.Prefix
 	if prefix == "" {
@@ -98,26 +100,43 @@ func (c *Cluster) awaitNodes(ctx context.Context, names []string) error {
 	var waiting []string
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, nodePatience, true,
 		func(ctx context.Context) (bool, error) {
-			list, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			now, err := c.served(ctx)
 			if err != nil {
 				return false, nil // tried again until the time is over
 			}
-			ready := map[string]bool{}
-			for i := range list.Items {
-				ready[list.Items[i].Name] = usable(&list.Items[i])
-			}
-			waiting = waiting[:0]
-			for _, name := range names {
-				if !ready[name] {
-					waiting = append(waiting, name)
-				}
-			}
+			waiting = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return now[name] })
 			return len(waiting) == 0, nil
 		})
 	if err != nil {
 		return fmt.Errorf("waiting for nodes %q to become ready: %w; see %s", waiting, err, c.LogFile(Kwok))
 	}
 	return nil
+}
+
+// served returns the nodes that are usable and whose pods kwok plays: those whose lease it holds. A lease of the node
+// that had the name before does not count, since the garbage collector is about to delete it.
+func (c *Cluster) served(ctx context.Context) (map[string]bool, error) {
+	cached := metav1.ListOptions{ResourceVersion: "0"}
+	nodes, err := c.client.CoreV1().Nodes().List(ctx, cached)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, cached)
+	if err != nil {
+		return nil, err
+	}
+	leased := map[types.UID]bool{}
+	for i := range leases.Items {
+		for _, owner := range leases.Items[i].OwnerReferences {
+			leased[owner.UID] = true
+		}
+	}
+	out := map[string]bool{}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		out[n.Name] = usable(n) && leased[n.UID]
+	}
+	return out, nil
 }
 
 // usable reports whether a node is Ready and the cluster's own taints are off it.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/nodemaint/nodemaint/test/faults/kit"
 )
 
@@ -24,10 +26,12 @@ func (f sameName) run(ctx context.Context, s *stage) (string, error) {
 	if err := maintainAll(ctx, s, nodes); err != nil {
 		return "", err
 	}
-	for _, n := range nodes {
-		if err := s.MakeAgain(ctx, n); err != nil {
-			return "", err
-		}
+	g, making := errgroup.WithContext(ctx)
+	for _, n := range nodes { // beside each other, since kwok takes its time to serve each
+		g.Go(func() error { return s.MakeAgain(making, n) })
+	}
+	if err := g.Wait(); err != nil {
+		return "", err
 	}
 	for _, n := range nodes {
 		if err := errors.Join(s.Gone(ctx, n), f.again(ctx, s, n)); err != nil {
