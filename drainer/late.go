@@ -3,6 +3,7 @@
 package drainer
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -41,15 +42,15 @@ func (b *brake) arrived(owner string, now time.Time) {
 	if b.owners == nil {
 		b.owners = map[string]*arrivals{}
 	}
+	// A storm is over when no pod came for two of its delays: each eviction in a storm is answered
+	// by new pods, so a shorter calm proves nothing.
+	maps.DeleteFunc(b.owners, func(_ string, a *arrivals) bool {
+		return now.Sub(a.recent[len(a.recent)-1]) > 2*StormDelay
+	})
 	a := b.owners[owner]
 	if a == nil {
 		a = &arrivals{}
 		b.owners[owner] = a
-	}
-	// A storm is over when no pod came for two of its delays: each eviction in a storm is answered
-	// by new pods, so a shorter calm proves nothing.
-	if n := len(a.recent); n > 0 && now.Sub(a.recent[n-1]) > 2*StormDelay {
-		a.storm = false
 	}
 	a.recent = slices.DeleteFunc(a.recent, func(t time.Time) bool { return now.Sub(t) >= stormWindow })
 	a.recent = append(a.recent, now)

@@ -3,6 +3,7 @@
 package drainer
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,4 +71,15 @@ func TestBrake(t *testing.T) {
 			require.LessOrEqual(t, due.Sub(start), 3*time.Minute)
 		})
 	}
+}
+
+// A node that is held for days sees the pods of many owners: each Job of a CronJob is another.
+func TestBrakeForgetsWhoCameLongAgo(t *testing.T) {
+	var b brake
+	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
+	for i := range 1000 {
+		b.arrived(fmt.Sprintf("Job a/b-%d", i), now)
+		now = now.Add(time.Minute)
+	}
+	require.Len(t, b.owners, 3)
 }

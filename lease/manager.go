@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/nodemaint/nodemaint/internal/linger"
 	"github.com/nodemaint/nodemaint/internal/mirror"
 )
 
@@ -58,8 +59,8 @@ type Manager struct {
 	holder string
 	opts   Options
 
-	creating sync.Mutex // the namespace
-	created  time.Time  // when that was done last
+	creating chan struct{} // holds a value while somebody creates the namespace
+	created  time.Time     // when that was done last
 
 	mu     sync.Mutex
 	copies map[string]*mirror.Mirror[*coordinationv1.Lease] // by node, while watched
@@ -78,7 +79,7 @@ func NewManager(c kubernetes.Interface, holder string, o Options) *Manager {
 		o.Clock = clock.RealClock{}
 	}
 	return &Manager{
-		client: c, holder: holder, opts: o,
+		client: c, holder: holder, opts: o, creating: make(chan struct{}, 1),
 		copies: map[string]*mirror.Mirror[*coordinationv1.Lease]{}, known: map[string]known{},
 	}
 }
@@ -153,7 +154,7 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	// from before a release. If there is one where the copy shows none, creating it fails.
 	if copied && todo != create && (!ever || todo == wait || todo == take) {
 		if l, err = m.get(ctx, n.Name); err != nil {
-			return Grant{}, err
+			return Grant{}, doubted(err)
 		}
 		todo = decide(l, want, last.settled(), m.opts.Clock.Now())
 	}
@@ -202,8 +203,10 @@ func (m *Manager) leases() coordinationclient.LeaseInterface {
 }
 
 func (m *Manager) write(ctx context.Context, node string, l *coordinationv1.Lease, a action) (*coordinationv1.Lease, error) {
+	write, done := linger.Write(ctx)
+	defer done()
 	if a != create {
-		out, err := m.leases().Update(ctx, l, metav1.UpdateOptions{})
+		out, err := m.leases().Update(write, l, metav1.UpdateOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("updating lease of node %q: %w: %w", node, errVanished, err)
 		}
@@ -212,12 +215,12 @@ func (m *Manager) write(ctx context.Context, node string, l *coordinationv1.Leas
 		}
 		return out, nil
 	}
-	out, err := m.leases().Create(ctx, l, metav1.CreateOptions{})
+	out, err := m.leases().Create(write, l, metav1.CreateOptions{})
 	if apierrors.IsNotFound(err) {
 		if err := m.createNamespace(ctx); err != nil {
 			return nil, err
 		}
-		out, err = m.leases().Create(ctx, l, metav1.CreateOptions{})
+		out, err = m.leases().Create(write, l, metav1.CreateOptions{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating lease of node %q: %w", node, err)
@@ -227,8 +230,12 @@ func (m *Manager) write(ctx context.Context, node string, l *coordinationv1.Leas
 
 // createNamespace creates the namespace of the leases, once for all who miss it at the same time.
 func (m *Manager) createNamespace(ctx context.Context) error {
-	m.creating.Lock()
-	defer m.creating.Unlock()
+	select {
+	case m.creating <- struct{}{}:
+		defer func() { <-m.creating }()
+	case <-ctx.Done():
+		return fmt.Errorf("creating namespace %q for leases: %w", m.opts.Namespace, context.Cause(ctx))
+	}
 	if m.opts.Clock.Since(m.created) < namespaceRest {
 		return nil
 	}

@@ -304,3 +304,29 @@ func TestAcquireWithoutAHolder(t *testing.T) {
 	require.ErrorIs(t, err, lease.ErrNoHolder)
 	require.Empty(t, c.Requests())
 }
+
+// Who waits for another call that creates the namespace does not wait longer than its own context.
+func TestWaitingForTheNamespaceEndsWithTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, c *mt.Cluster, m *lease.Manager) {
+		c.Add(mt.Node("n2"))
+		hung := c.Hold(mt.On("create", "namespaces"))
+		first := make(chan error, 1)
+		go func() {
+			_, err := m.Acquire(t.Context(), c.Node("n1"))
+			first <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := m.Acquire(ctx, c.Node("n2"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "creating namespace")
+		require.Equal(t, time.Second, time.Since(began))
+
+		hung.Release()
+		require.NoError(t, <-first)
+		_, err = m.Acquire(t.Context(), c.Node("n2"))
+		require.NoError(t, err)
+	})
+}

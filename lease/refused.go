@@ -3,6 +3,8 @@
 package lease
 
 import (
+	"errors"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -26,4 +28,14 @@ func (m *Manager) unreadable(node string, err error) error {
 	k, known := m.recall(node)
 	held := known && m.opts.Clock.Now().Before(k.end)
 	return &RefusedError{Node: node, Held: held, Lapsed: known && !held, Err: err}
+}
+
+// doubted is err of a read that was to confirm that the lease is another's, as a copy has it, or that it is ours:
+// what we knew of it before does not count then.
+func doubted(err error) error {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return &RefusedError{Node: refused.Node, Err: refused.Err}
+	}
+	return err
 }

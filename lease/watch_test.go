@@ -4,6 +4,7 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -236,4 +238,19 @@ func TestWhoSaysOtherwiseIsNotArguedWith(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A copy that shows another's lease is not believed without a read. What we knew before is not either.
+func TestAnothersByTheCopyThatMayNotBeRead(t *testing.T) {
+	watched(t, func(t *testing.T, c *mt.Cluster, m *lease.Manager, _ *atomic.Int32) {
+		c.EditLease(ns, "node-n1", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("them") })
+		synctest.Wait()
+		c.Fail(mt.On("get", "leases"), apierrors.NewForbidden(leases, "node-n1", errors.New("no right")))
+		_, err := acquire(t, c, m)
+		var refused *lease.RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.False(t, refused.Held, "another may act by now")
+		require.False(t, refused.Lapsed, "and it may be ours still")
+		require.ErrorContains(t, err, "no right")
+	})
 }

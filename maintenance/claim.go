@@ -34,6 +34,7 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 	case err == nil:
 		grant.RenewIn = max(grant.RenewIn, time.Second)
 		next.Lease, next.LeaseErrors = LeaseHeld, 0
+		e.memory(n.Name).renew = e.now().Add(grant.RenewIn)
 		return claimed{Grant: grant, ok: true}, nil
 	case errors.As(err, &held) && !e.begun(n, *next):
 		next.Phase, next.Lease, next.Error = Running, LeaseHeldByAnother, next.LeaseError
@@ -50,10 +51,22 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 		next.Lease = LeaseRefused
 		return claimed{Grant: lease.Grant{RenewIn: LeaseRetry, Resumed: true}, ok: true}, nil
 	case errors.As(err, &refused):
+		e.opts.Drainer.Cancel(n.Name) // nobody knows whose it is
 		next.Lease, next.Error, next.RetryAfter = LeaseRefused, next.LeaseError, LeaseRetry
 		return claimed{}, nil
 	default:
 		return claimed{}, err
+	}
+}
+
+// unrenewed ends what is still to be evicted from node if its lease is due: a pass that would have renewed it did not
+// come so far, and the next may come when it has run out.
+func (e *Engine) unrenewed(node string) {
+	e.mu.Lock()
+	m := e.memories[node]
+	e.mu.Unlock()
+	if m != nil && !e.now().Before(m.renew) {
+		e.opts.Drainer.Cancel(node)
 	}
 }
 

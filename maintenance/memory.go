@@ -11,6 +11,7 @@ import (
 // it is.
 type memory struct {
 	rests time.Time          // marks are not put back before
+	renew time.Time          // when the lease is due
 	told  map[Mark]time.Time // when each mark was news last
 	// News that no state has told yet. It outlives a pass that fails: that returns the state before it.
 	reheld           []Mark

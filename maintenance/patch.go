@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/nodemaint/nodemaint/internal/linger"
 )
 
 // change is what one write does to a node; nil parts stay as they are.
@@ -84,7 +86,9 @@ func (e *Engine) edit(ctx context.Context, n *corev1.Node, doing string, decide 
 		if err != nil {
 			return err
 		}
-		out, err := e.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
+		write, done := linger.Write(ctx)
+		defer done()
+		out, err := e.client.CoreV1().Nodes().Patch(write, n.Name, types.MergePatchType, body, metav1.PatchOptions{})
 		if err != nil {
 			return fmt.Errorf("%s node %q: %w", doing, n.Name, err)
 		}

@@ -23,7 +23,8 @@ import (
 // Start makes one pass of the maintenance of node: lease, record, marks, evictions, in this order, each
 // only if it is owed. It returns what the next Start must know. Errors: a pass could not be made (the API
 // server is away, the pods cannot be read, a hook failed, or, ErrStopped, a Stop came first); the state is
-// then prior, and the caller tries again with a growing pause.
+// then prior, with the error as what stands in the way unless the pass was broken off, and the caller tries again with a
+// growing pause.
 func (e *Engine) Start(ctx context.Context, node string, prior State) (State, error) {
 	v := e.turns.visit(node)
 	defer v.leave()
@@ -44,13 +45,32 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 	}
 	defer done()
 	next, err := e.pass(ctx, node, prior)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+	if err != nil || !next.Looked {
+		e.unrenewed(node)
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil { // nothing stands in the way: it was broken off
+		if !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return prior, fmt.Errorf("maintenance of node %q: %w", node, err)
 	}
+	if err != nil {
+		err = fmt.Errorf("maintenance of node %q: %w", node, err)
+		return e.stamp(prior, inTheWay(prior, err)), err
+	}
 	return e.stamp(prior, e.tell(node, next)), nil
+}
+
+// inTheWay returns prior with the error of a pass that could not be made as what stands in the way. While failures of
+// the lease are counted that is what does.
+func inTheWay(prior State, err error) State {
+	next := prior
+	next.Phase = cmp.Or(prior.Phase, Running)
+	next.Looked, next.RetryAfter = false, 0
+	if next.LeaseErrors == 0 {
+		next.Error = brief(err.Error())
+	}
+	return next
 }
 
 // checkName says what is wrong with a node's name, or with the name of its lease.

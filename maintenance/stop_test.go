@@ -175,6 +175,36 @@ func TestStopDuringStart(t *testing.T) {
 	}
 }
 
+// A write that a Stop breaks off may take effect all the same, and later. The Stop waits for its answer, so that it gives back what
+// that has done.
+func TestStopWaitsForTheAnswerToAWrite(t *testing.T) {
+	for _, what := range []mt.Match{mt.On("patch", "nodes"), mt.On("create", "leases")} {
+		onStage(t, func(t *testing.T, s *stage) {
+			before := looks(s.Node("n1"))
+			s.Add(mt.Namespace(leaseNS))
+			hold := s.Hold(what)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := s.Start(t.Context(), "n1", maintenance.State{})
+				require.ErrorIs(t, err, maintenance.ErrStopped)
+			})
+			<-hold.Hit()
+			s.ClearRequests()
+			wg.Go(func() {
+				_, err := s.Stop(t.Context(), "n1")
+				require.NoError(t, err)
+			})
+			synctest.Wait()
+			require.Empty(t, s.Requests(), "it looks at nothing yet")
+
+			hold.Release()
+			wg.Wait()
+			require.Equal(t, before, looks(s.Node("n1")))
+			require.Nil(t, s.Lease(leaseNS, "node-n1"))
+		})
+	}
+}
+
 func TestStopDuringABlockedDrain(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.watch()

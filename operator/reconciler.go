@@ -4,6 +4,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -112,7 +113,7 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 	prior := stateOf(nm)
 	next, err := r.engine.Start(ctx, nm.Spec.NodeName, prior)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.storeFailed(ctx, nm, next, err)
 	}
 	if !known && !next.Done() { // the node may have come between the two looks, and be marked by now
 		if known, err = r.adopt(ctx, nm); err != nil || known {
@@ -165,6 +166,18 @@ func (r *Reconciler) release(name string) {
 // store writes the status of state if it differs from the one there, and says when to come again.
 func (r *Reconciler) store(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State) (ctrl.Result, error) {
 	return r.write(ctx, nm, statusOf(nm, state), state.RetryAfter)
+}
+
+// storeFailed stores what stands in the way of a pass, if that can be, and returns the error of the pass: it brings the next
+// one after a growing pause. A pass that was broken off says nothing.
+func (r *Reconciler) storeFailed(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State, failed error) error {
+	if ctx.Err() != nil || errors.Is(failed, maintenance.ErrStopped) {
+		return failed
+	}
+	if _, err := r.store(ctx, nm, state); err != nil {
+		return fmt.Errorf("%w; %w", failed, err)
+	}
+	return failed
 }
 
 func (r *Reconciler) storeWaiting(ctx context.Context, nm *v1beta1.NodeMaintenance, acting string) (ctrl.Result, error) {

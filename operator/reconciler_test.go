@@ -3,6 +3,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -36,6 +37,7 @@ func (e *engine) Start(ctx context.Context, node string, prior maintenance.State
 	e.started = append(e.started, node)
 	if e.during != nil {
 		if err := e.during(ctx); err != nil {
+			prior.Phase, prior.Error = cmp.Or(prior.Phase, maintenance.Running), err.Error()
 			return prior, err
 		}
 	}
@@ -355,4 +357,31 @@ func TestNothingIsBegunBeforeItCanBeWatched(t *testing.T) {
 	r.watches.ctx = nil
 	require.Error(t, r.reconcile("a"))
 	require.Empty(t, r.engine.started, "nothing would wake it again")
+}
+
+// What keeps a pass from being made is for people to see, not for the log alone.
+func TestFailedPassIsTold(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	down := errors.New("nodes may not be patched")
+	r.engine.during = func(context.Context) error { return down }
+	require.ErrorIs(t, r.reconcile("a"), down, "which brings the next pass after a pause")
+	require.Equal(t, v1beta1.MaintenanceRunning, r.read("a").Status.Phase)
+	require.Contains(t, r.read("a").Status.LastError, "may not be patched")
+
+	stored := r.read("a").ResourceVersion
+	r.engine.during = func(context.Context) error { return maintenance.ErrStopped }
+	require.ErrorIs(t, r.reconcile("a"), maintenance.ErrStopped)
+	require.Equal(t, stored, r.read("a").ResourceVersion)
+}
+
+func TestFailedPassThatCannotBeStored(t *testing.T) {
+	full := errors.New("the disk is full")
+	r := newRoom(t, interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return full
+	}}, aNode("n1"), anObject("a", "n1"))
+	down := errors.New("down")
+	r.engine.during = func(context.Context) error { return down }
+	err := r.reconcile("a")
+	require.ErrorIs(t, err, down)
+	require.ErrorIs(t, err, full)
 }

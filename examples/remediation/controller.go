@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,10 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 	state, err := r.Maintenance.Start(ctx, n.Name, r.state(n.Name))
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if state.Gone { // the node that was maintained went, and n has its name
+		r.forget(n.Name)
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	r.keep(n.Name, state)
 	logf.FromContext(ctx).Info("repair", "phase", state.Phase, "percent", state.Progress.Percent(), "error", state.Error)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,8 +21,23 @@ import (
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 )
 
+// onNode runs f in a bubble, with a fake cluster that has n1 and the objects, and a Repairer on it. What that
+// reads of nodes itself is n, which asks for its maintenance.
+func onNode(t *testing.T, f func(t *testing.T, c *mt.Cluster, r *Repairer, n *corev1.Node), objects ...runtime.Object) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := mt.New(mt.Options{Termination: time.Second}, append(objects, mt.Node("n1"))...)
+		defer c.Close()
+		defer synctest.Wait()
+		defer cancel()
+		n := mt.Node("n1")
+		n.Annotations = map[string]string{trigger: "replace the fan"}
+		f(t, c, repairer(ctx, c, n), n)
+	})
+}
+
 // repairer returns a Repairer on the fake cluster c. Its own reads and writes of nodes go to a fake client
-// of controller-runtime, which setTrigger keeps in step.
+// of controller-runtime, which each test keeps in step.
 func repairer(ctx context.Context, c *mt.Cluster, n *corev1.Node) *Repairer {
 	return &Repairer{
 		Client: fake.NewClientBuilder().WithObjects(n).Build(), Maintenance: engine(c.Client()), ctx: ctx,
@@ -50,15 +66,7 @@ func reconcileUntil(t *testing.T, r *Repairer, done func() bool) {
 }
 
 func TestANodeIsDrainedWhenItAsksForItAndGivenBackWhenItDoesNot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := mt.New(mt.Options{Termination: time.Second}, mt.Node("n1"), mt.Pod("shop", "web-0", "n1", mt.OfStatefulSet("web")))
-		defer c.Close()
-		defer synctest.Wait()
-		defer cancel()
-		n := mt.Node("n1")
-		n.Annotations = map[string]string{trigger: "replace the fan"}
-		r := repairer(ctx, c, n)
+	onNode(t, func(t *testing.T, c *mt.Cluster, r *Repairer, n *corev1.Node) {
 		before := c.Node("n1")
 
 		mayBegin := func() bool {
@@ -77,19 +85,11 @@ func TestANodeIsDrainedWhenItAsksForItAndGivenBackWhenItDoesNot(t *testing.T) {
 
 		require.Equal(t, before.Spec, c.Node("n1").Spec)
 		require.Equal(t, before.Labels, c.Node("n1").Labels)
-	})
+	}, mt.Pod("shop", "web-0", "n1", mt.OfStatefulSet("web")))
 }
 
 func TestALeaseThatCouldNotBeReleasedIsReleasedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := mt.New(mt.Options{}, mt.Node("n1"))
-		defer c.Close()
-		defer synctest.Wait()
-		defer cancel()
-		n := mt.Node("n1")
-		n.Annotations = map[string]string{trigger: "replace the fan"}
-		r := repairer(ctx, c, n)
+	onNode(t, func(t *testing.T, c *mt.Cluster, r *Repairer, n *corev1.Node) {
 		reconcileUntil(t, r, func() bool { return c.Lease("medik8s-leases", "node-n1") != nil })
 		c.Fail(mt.On("delete", "leases"), nil).Times(1)
 		sync := func(annotations map[string]string) {
@@ -111,19 +111,11 @@ func TestALeaseThatCouldNotBeReleasedIsReleasedLater(t *testing.T) {
 }
 
 func TestANodeThatTheNodeMaintenanceOperatorHasIsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := mt.New(mt.Options{}, mt.Node("n1"))
-		defer c.Close()
-		defer synctest.Wait()
-		defer cancel()
+	onNode(t, func(t *testing.T, c *mt.Cluster, r *Repairer, n *corev1.Node) {
 		theirs := maintenance.New(c.Client(), maintenance.Options{})
 		_, err := theirs.Start(t.Context(), "n1", maintenance.State{})
 		require.NoError(t, err)
 		held := c.Node("n1")
-		n := mt.Node("n1")
-		n.Annotations = map[string]string{trigger: "replace the fan"}
-		r := repairer(ctx, c, n)
 
 		_, err = r.Reconcile(t.Context(), request)
 
@@ -132,5 +124,28 @@ func TestANodeThatTheNodeMaintenanceOperatorHasIsLeftAlone(t *testing.T) {
 		require.Equal(t, held.ResourceVersion, c.Node("n1").ResourceVersion, "nobody wrote to the node")
 		require.NoError(t, client.IgnoreNotFound(r.Get(t.Context(), request.NamespacedName, n)))
 		require.NotContains(t, n.Annotations, ready)
+	})
+}
+
+// A machine that was replaced under its name during the repair has to be drained before anybody may begin with it.
+func TestANodeMadeAgainUnderItsNameIsDrainedToo(t *testing.T) {
+	onNode(t, func(t *testing.T, c *mt.Cluster, r *Repairer, n *corev1.Node) {
+		mayBegin := func() bool {
+			require.NoError(t, r.Get(t.Context(), request.NamespacedName, n))
+			return n.Annotations[ready] == "true"
+		}
+		reconcileUntil(t, r, mayBegin)
+
+		c.DeleteNode("n1")
+		again := mt.Node("n1")
+		again.UID = "another"
+		c.Add(again, mt.Pod("shop", "web-0", "n1", mt.OfStatefulSet("web")))
+		delete(n.Annotations, ready) // whoever made it carried the trigger over
+		require.NoError(t, r.Update(t.Context(), n))
+		synctest.Wait()
+
+		reconcileUntil(t, r, mayBegin)
+		require.Empty(t, c.PodsOn("n1"))
+		require.True(t, c.Node("n1").Spec.Unschedulable)
 	})
 }
