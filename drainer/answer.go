@@ -26,6 +26,7 @@ const (
 	throttled              // come back later
 	serverFail             // 500: more than one budget, or a failure
 	unanswered             // nothing certain is known: it may have taken effect
+	brokenOff              // the same, since we broke the call off ourselves
 	refused                // anything else: a webhook that denies, a right that is missing
 )
 

@@ -255,3 +255,41 @@ func TestPreconditions(t *testing.T) {
 		})
 	}
 }
+
+// A conflict is looked at again at once. What goes on answering with one, as a webhook may, is no collision: it is
+// tried as seldom as any other refusal, and told.
+func TestConflictsWithoutEnd(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.watch("n1")
+		s.Fail(evictionOfPods, apierrors.NewConflict(corev1.Resource("pods"), "web-0", errors.New("still migrating")))
+		require.Empty(t, s.pass("n1").Deferred[0].Reason, "another writer may have been faster")
+		var r drainer.Report
+		for began := time.Now(); time.Since(began) < time.Minute; <-time.After(r.RetryAfter) {
+			r = s.pass("n1")
+		}
+		s.ClearRequests()
+		for began := time.Now(); time.Since(began) < time.Minute; <-time.After(r.RetryAfter) {
+			r = s.pass("n1")
+			require.Empty(t, r.Failed)
+			require.Contains(t, r.Deferred[0].Reason, "still migrating")
+		}
+		require.LessOrEqual(t, len(s.Matching(evictionOfPods)), 12)
+	}, mt.Pod("shop", "web-0", "n1"))
+}
+
+// A call that ends with the watch that it was made under says nothing of the pod.
+func TestCallBrokenOffByTheEndOfItsWatch(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		end := s.watch("n1")
+		hold := s.Hold(evictionOfPods)
+		s.pass("n1")
+		end()
+		s.watch("n1") // the next one's
+		hold.Remove()
+		s.ClearRequests()
+		r := s.pass("n1")
+		require.Empty(t, r.Failed)
+		require.Len(t, s.Matching(mt.On("get", "pods")), 1, "it may have taken effect")
+		require.Len(t, s.Matching(evictionOfPods), 1, "at once")
+	}, mt.Pod("shop", "web-0", "n1"))
+}

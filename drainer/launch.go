@@ -48,7 +48,11 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 	if a.asked.IsZero() {
 		a.asked = posted
 	}
-	look := a.answer.kind == unanswered || a.answer.kind == serverFail
+	look := a.answer.kind == unanswered || a.answer.kind == serverFail || a.answer.kind == brokenOff
+	tries := collisions
+	if a.stale > 0 {
+		tries = 1
+	}
 	asked := a.asked
 	a.flying, a.behind = true, behind
 	m.flights.Add(1)
@@ -69,7 +73,10 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 			pod, missed, got := d.recheck(pod, node)
 			if callCtx.Err() == nil && m.life.Err() == nil && got.kind == unasked {
 				late := d.opts.Clock.Since(posted) > AnswerWait && !d.watched(node)
-				got = d.evict(callCtx, pod, asked, look || missed || late)
+				got = d.evict(callCtx, pod, asked, tries, look || missed || late)
+				if got.kind == unanswered && callCtx.Err() != nil {
+					got = answer{kind: brokenOff}
+				}
 			}
 			land(got)
 		},

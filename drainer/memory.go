@@ -56,6 +56,7 @@ type attempt struct {
 	flying bool
 	asked  time.Time // first posted
 	answer answer    // the last one
+	stale  int       // answers of that kind in a row
 	due    time.Time // not to be posted again before
 	news   bool      // answer is not yet reported
 
@@ -110,13 +111,20 @@ func (m *memory) landed(uid types.UID, got answer, now time.Time) {
 	defer m.mu.Unlock()
 	a := m.attempts[uid]
 	a.flying, a.answer, a.news, a.known, a.tangled = false, got, true, false, ""
+	if a.stale++; got.kind != stale {
+		a.stale = 0
+	}
 	switch got.kind {
 	case throttled:
 		a.due = now.Add(got.wait)
-	case stale:
-		a.due = now.Add(minWait)
-	case unasked: // dropped before it was made
+	case unasked, brokenOff: // dropped before it was made, or by us
 		a.due = time.Time{}
+	case stale:
+		if a.stale == 1 { // the pod may have changed a moment too early; more than that is no collision
+			a.due = now.Add(minWait)
+			return
+		}
+		fallthrough
 	default:
 		a.due = now.Add(RetryDelay)
 	}

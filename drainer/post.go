@@ -15,16 +15,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// collisions is how often a call looks again at a pod that changed under it.
+// collisions is how often a call tries with a pod that changes under it.
 const collisions = 3
 
-// evict makes one call for the pod: it evicts it, or deletes it if the options say so by now. If look
-// is set the pod is read first, because an earlier call may have taken effect.
-func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod, asked time.Time, look bool) answer {
+// evict makes one call for the pod: it evicts it, or deletes it if the options say so by now, as often as tries while
+// the pod changes under it. If look is set the pod is read first, because an earlier call may have taken effect.
+func (d *Drainer) evict(ctx context.Context, pod *corev1.Pod, asked time.Time, tries int, look bool) answer {
 	ctx, cancel := context.WithTimeout(ctx, d.opts.Timeout)
 	defer cancel()
 	var got answer
-	for range collisions {
+	for range tries {
 		if look {
 			var seen answer
 			if pod, seen = d.look(ctx, pod); seen.kind != unasked {

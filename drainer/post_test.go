@@ -50,7 +50,7 @@ func TestRealClientDoesNotSleep(t *testing.T) {
 			d := New(client, tt.o)
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
 
-			a := d.evict(t.Context(), pod, time.Now(), false)
+			a := d.evict(t.Context(), pod, time.Now(), collisions, false)
 
 			require.Equal(t, throttled, a.kind, a.words)
 			require.Equal(t, 10*time.Minute, a.wait)

@@ -150,8 +150,8 @@ func (m *memory) sort(r *Report, pod *corev1.Pod, blocks func(budget types.UID) 
 			a.told = true
 			r.NewlyBlocked = append(r.NewlyBlocked, p)
 		}
-	case a.answer.kind == throttled, a.answer.kind == stale:
-		if a.answer.kind == throttled {
+	case a.answer.kind == throttled, a.answer.kind == stale, a.answer.kind == brokenOff:
+		if a.answer.kind == throttled || a.stale > 1 {
 			p.Reason = a.answer.words
 		}
 		r.Deferred = append(r.Deferred, p)

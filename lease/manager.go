@@ -103,6 +103,8 @@ func CheckName(node string) error {
 type Grant struct {
 	// RenewIn is when to ask again at the latest, from now.
 	RenewIn time.Duration
+	// Expires is when the lease runs out unless it is renewed.
+	Expires time.Time
 	// Resumed says that the lease was ours already when we asked.
 	Resumed bool
 }
@@ -153,8 +155,9 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	// That it is another's rests on a live read, and so does that it is ours, the first time: the copy may be
 	// from before a release. If there is one where the copy shows none, creating it fails.
 	if copied && todo != create && (!ever || todo == wait || todo == take) {
+		was := l
 		if l, err = m.get(ctx, n.Name); err != nil {
-			return Grant{}, doubted(err)
+			return Grant{}, m.doubted(n.Name, was, err)
 		}
 		todo = decide(l, want, last.settled(), m.opts.Clock.Now())
 	}
@@ -179,7 +182,7 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	}
 	last.end = expiry(l)
 	m.remember(n.Name, last)
-	return Grant{RenewIn: max(0, renewAt(l).Sub(m.opts.Clock.Now())), Resumed: ours}, nil
+	return Grant{RenewIn: max(0, renewAt(l).Sub(m.opts.Clock.Now())), Expires: last.end, Resumed: ours}, nil
 }
 
 // want returns the lease of n as we would have it, less its times.

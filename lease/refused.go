@@ -5,6 +5,7 @@ package lease
 import (
 	"errors"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -30,12 +31,15 @@ func (m *Manager) unreadable(node string, err error) error {
 	return &RefusedError{Node: node, Held: held, Lapsed: known && !held, Err: err}
 }
 
-// doubted is err of a read that was to confirm that the lease is another's, as a copy has it, or that it is ours:
-// what we knew of it before does not count then.
-func doubted(err error) error {
+// doubted is err of a read that was to confirm what a copy shows. If that is another's lease nobody knows whose it is,
+// whatever kept it from being read, and what we knew of it before does not count.
+func (m *Manager) doubted(node string, copied *coordinationv1.Lease, err error) error {
+	if holderOf(copied) == m.holder {
+		return err
+	}
 	var refused *RefusedError
 	if errors.As(err, &refused) {
-		return &RefusedError{Node: refused.Node, Err: refused.Err}
+		err = refused.Err
 	}
-	return err
+	return &RefusedError{Node: node, Err: err}
 }

@@ -34,7 +34,8 @@ func (e *Engine) claim(ctx context.Context, n *corev1.Node, next *State) (claime
 	case err == nil:
 		grant.RenewIn = max(grant.RenewIn, time.Second)
 		next.Lease, next.LeaseErrors = LeaseHeld, 0
-		e.memory(n.Name).renew = e.now().Add(grant.RenewIn)
+		m := e.memory(n.Name)
+		m.renew, m.expires = e.now().Add(grant.RenewIn), grant.Expires
 		return claimed{Grant: grant, ok: true}, nil
 	case errors.As(err, &held) && !e.begun(n, *next):
 		next.Phase, next.Lease, next.Error = Running, LeaseHeldByAnother, next.LeaseError

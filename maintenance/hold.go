@@ -25,14 +25,19 @@ type holding struct {
 	complete   bool          // every mark is in place
 	unreadable bool          // the record is, and was left
 	retryAfter time.Duration // when missing marks may be put back; 0 if none are
+	ignored    []Mark        // marks that the API server did not keep when they were last written
 }
 
-// complaint says what is wrong with the record; empty if nothing is.
-func (h holding) complaint() string {
-	if !h.unreadable {
-		return ""
+// complaints say what is wrong with the record and the marks; none if nothing is.
+func (h holding) complaints() []string {
+	var out []string
+	if h.unreadable {
+		out = append(out, fmt.Sprintf("%v: annotation %s; its maintenance goes on, but giving the node back will be incomplete", ErrRecord, RecordAnnotation))
 	}
-	return fmt.Sprintf("%v: annotation %s; its maintenance goes on, but giving the node back will be incomplete", ErrRecord, RecordAnnotation)
+	if len(h.ignored) > 0 {
+		out = append(out, fmt.Sprintf("the API server took a write of the node and did not keep all of it (%v): a webhook may take it off", h.ignored))
+	}
+	return out
 }
 
 // hold sees to it that the record is written and every mark in place. It sets the record and the counts
@@ -55,24 +60,31 @@ func (e *Engine) hold(ctx context.Context, n seen, grant lease.Grant, prior Stat
 	if err != nil {
 		return holding{}, err
 	}
+	m := e.memory(n.Name)
 	lacks := missing(n.Node)
 	if len(lacks) == 0 {
+		m.ignored = nil
 		return holding{complete: true, unreadable: s.unreadable}, nil
 	}
-	if !prior.Progress.Recorded {
-		err := e.mark(ctx, n.Node)
-		return holding{complete: err == nil, unreadable: s.unreadable}, err
+	if prior.Progress.Recorded {
+		if pause := m.rests.Sub(e.now()); pause > 0 {
+			return holding{unreadable: s.unreadable, retryAfter: pause, ignored: m.ignored}, nil
+		}
+		m.lost(lacks, e.now()) // before the writes: one that fails may have taken effect
 	}
-	m := e.memory(n.Name)
-	if pause := m.rests.Sub(e.now()); pause > 0 {
-		return holding{unreadable: s.unreadable, retryAfter: pause}, nil
-	}
-	m.lost(lacks, e.now()) // before the writes: one that fails may have taken effect
-	if err := e.mark(ctx, n.Node); err != nil {
+	marked, err := e.mark(ctx, n.Node)
+	if err != nil {
 		return holding{}, err
 	}
-	m.rests = e.now().Add(HoldDelay)
-	return holding{complete: true, unreadable: s.unreadable}, nil
+	m.ignored = missing(marked)
+	h := holding{complete: len(m.ignored) == 0, unreadable: s.unreadable, ignored: m.ignored}
+	if prior.Progress.Recorded || !h.complete {
+		m.rests = e.now().Add(HoldDelay)
+	}
+	if !h.complete {
+		h.retryAfter = HoldDelay
+	}
+	return h, nil
 }
 
 // trusts says whether a copy of the node will do: nothing is owed, or what is owed begins with a write that
@@ -155,8 +167,8 @@ func (e *Engine) count(ctx context.Context, node string, next *State) error {
 }
 
 // mark puts the marks on n that it lacks: label, taints, cordon. First the record says of each of them
-// what stands in its place now.
-func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
+// what stands in its place now. It returns the node as written.
+func (e *Engine) mark(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	n, err := e.edit(ctx, n, "labelling", func(n *corev1.Node) (change, error) {
 		var c change
 		if r, err := parseRecord(n); err == nil && r != nil {
@@ -170,11 +182,11 @@ func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
 		return c, nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Taints and cordon in one write: kube-controller-manager takes the unschedulable taint off a node that is
 	// not cordoned, and would put it on again a moment later.
-	_, err = e.edit(ctx, n, "tainting and cordoning", func(n *corev1.Node) (change, error) {
+	return e.edit(ctx, n, "tainting and cordoning", func(n *corev1.Node) (change, error) {
 		var c change
 		if !taint.Has(n.Spec.Taints, drainTaint) { // the other one alone is no reason to write
 			taints, _ := taint.With(n.Spec.Taints, drainTaint, unschedulableTaint)
@@ -185,5 +197,4 @@ func (e *Engine) mark(ctx context.Context, n *corev1.Node) error {
 		}
 		return c, nil
 	})
-	return err
 }

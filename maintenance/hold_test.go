@@ -290,7 +290,7 @@ func TestHeldAgainIsToldOnce(t *testing.T) {
 				rule := tt.befall(s)
 				failed, err := s.Start(t.Context(), "n1", state)
 				require.ErrorIs(t, err, mt.ErrInjected)
-				require.Equal(t, state, failed)
+				require.Equal(t, failing(state, err), failed)
 				rule.Remove()
 				var told []maintenance.Mark
 				for range 5 {

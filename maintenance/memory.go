@@ -10,9 +10,11 @@ import (
 // memory is what an Engine knows of one node from pass to pass, until the Stop. It belongs to the call whose turn
 // it is.
 type memory struct {
-	rests time.Time          // marks are not put back before
-	renew time.Time          // when the lease is due
-	told  map[Mark]time.Time // when each mark was news last
+	rests          time.Time          // marks are not put back before
+	renew, expires time.Time          // when the lease is due, and when it runs out; zero if not known
+	blind          time.Time          // since when no pass has come as far as the pods; zero if the last one has
+	ignored        []Mark             // marks that were written last and not kept
+	told           map[Mark]time.Time // when each mark was news last
 	// News that no state has told yet. It outlives a pass that fails: that returns the state before it.
 	reheld           []Mark
 	evicted, blocked []Pod

@@ -59,7 +59,11 @@ func (e *Engine) Run(ctx context.Context, node string) iter.Seq2[State, error] {
 			if changed && !yield(state, err) || state.Done() || errors.Is(err, ErrStopped) {
 				return
 			}
-			e.await(ctx, wakes, after)
+			if err != nil {
+				e.await(ctx, nil, after) // a wake must not cut the pause short; the next pass reads all there is
+			} else {
+				e.await(ctx, wakes, after)
+			}
 		}
 	}
 }

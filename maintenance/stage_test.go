@@ -97,6 +97,13 @@ func (s *stage) start(prior maintenance.State) maintenance.State {
 	return next
 }
 
+// failing is what a Start returns now that cannot be made.
+func failing(prior maintenance.State, err error) maintenance.State {
+	want := prior.Failing(err)
+	want.Updated = time.Now()
+	return want
+}
+
 // stop stops the maintenance of n1.
 func (s *stage) stop() maintenance.Restored {
 	s.t.Helper()

@@ -56,19 +56,23 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 	}
 	if err != nil {
 		err = fmt.Errorf("maintenance of node %q: %w", node, err)
-		return e.stamp(prior, inTheWay(prior, err)), err
+		return e.stamp(prior, e.failing(node, prior, err)), err
 	}
 	return e.stamp(prior, e.tell(node, next)), nil
 }
 
-// inTheWay returns prior with the error of a pass that could not be made as what stands in the way. While failures of
-// the lease are counted that is what does.
-func inTheWay(prior State, err error) State {
-	next := prior
-	next.Phase = cmp.Or(prior.Phase, Running)
-	next.Looked, next.RetryAfter = false, 0
-	if next.LeaseErrors == 0 {
-		next.Error = brief(err.Error())
+// failing is prior after a pass that could not be made. What no pass has seen for a while is not said any more.
+func (e *Engine) failing(node string, prior State, err error) State {
+	next := prior.Failing(err)
+	m := e.memory(node)
+	if m.blind.IsZero() {
+		m.blind = e.now()
+	}
+	if next.Phase == Succeeded && e.now().Sub(m.blind) >= LeaseLook {
+		next.Phase = Running
+	}
+	if next.Lease == LeaseHeld && !m.expires.IsZero() && !e.now().Before(m.expires) {
+		next.Lease, next.LeaseError = LeaseRefused, next.Error
 	}
 	return next
 }
@@ -113,11 +117,13 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	if err != nil {
 		return prior, err
 	}
-	e.memory(node).found(report)
+	m := e.memory(node)
+	m.found(report)
+	m.blind = time.Time{}
 	next.Report, next.Looked = report, true
 	next.Progress.Pending = len(report.Pending())
 	next.RetryAfter = soonest(claim.RenewIn, LeaseLook, report.RetryAfter, hold.retryAfter)
-	next.Error = complaints(next, next.LeaseError, hold.complaint())
+	next.Error = complaints(next, append([]string{next.LeaseError}, hold.complaints()...)...)
 	return e.phase(ctx, node, prior, next, hold.complete)
 }
 
@@ -146,6 +152,7 @@ func (e *Engine) gone(ctx context.Context, node string, prior State) (State, err
 		prior.RetryAfter, prior.Looked, prior.Gone = 0, false, true
 		return prior, nil
 	}
+	e.forget(node)
 	notFound := apierrors.NewNotFound(corev1.Resource("nodes"), node)
 	return e.fail(ctx, node, prior, NodeNotFound, notFound.Error())
 }

@@ -3,6 +3,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -105,6 +106,17 @@ type State struct {
 	Reheld []Mark `json:"-"`
 	// RetryAfter is when the next pass is due at the latest; 0 means only when something changes.
 	RetryAfter time.Duration `json:"-"`
+}
+
+// Failing returns s with what kept a Start or a Stop from being made as what stands in the way. While failures of the lease
+// are counted that is what does.
+func (s State) Failing(err error) State {
+	s.Phase = cmp.Or(s.Phase, Running)
+	s.Looked, s.RetryAfter = false, 0
+	if s.LeaseErrors == 0 {
+		s.Error = brief(err.Error())
+	}
+	return s
 }
 
 // Done says that no further pass is needed, now or later: the state is Failed.

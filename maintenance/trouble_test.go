@@ -3,8 +3,12 @@
 package maintenance_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -102,6 +107,114 @@ func TestNothingGoesOnceTheLeaseCannotBeRenewed(t *testing.T) {
 					require.Empty(t, s.Matching(mt.On("create", "pods/eviction")))
 				}
 			}, webPod(), mt.Pod("shop", "web-1", "n1", mt.Labels(app), mt.OfReplicaSet("web")))
+		})
+	}
+}
+
+// What no pass has been able to see for a minute is not said any more.
+func TestNotSucceededOnceNoPassCanLook(t *testing.T) {
+	down := apierrors.NewInternalError(errors.New("down"))
+	onStage(t, func(t *testing.T, s *stage) {
+		state := s.until(maintenance.State{}, maintenance.Succeeded)
+		advance(20 * time.Minute) // the lease is due
+		rule := s.Fail(func(r mt.Request) bool { return r.Resource == "leases" && r.Write() }, down)
+		s.Add(mt.Pod("shop", "late", "n1"))
+		fails := func() {
+			t.Helper()
+			next, err := s.Start(t.Context(), "n1", state)
+			require.ErrorIs(t, err, down)
+			require.Contains(t, next.Error, "down")
+			state = next
+		}
+		fails()
+		require.Equal(t, maintenance.Succeeded, state.Phase, "one failure says nothing of the pods")
+		advance(maintenance.LeaseLook - time.Second)
+		fails()
+		require.Equal(t, maintenance.Succeeded, state.Phase)
+		advance(time.Second)
+		fails()
+		require.Equal(t, maintenance.Running, state.Phase)
+		require.Equal(t, maintenance.LeaseHeld, state.Lease, "it has not run out")
+		advance(40 * time.Minute)
+		fails()
+		require.Equal(t, maintenance.LeaseRefused, state.Lease)
+		require.Contains(t, state.LeaseError, "down")
+		require.Zero(t, state.LeaseErrors, "which only a refusal is")
+
+		rule.Remove()
+		state = s.until(state, maintenance.Succeeded)
+		require.Nil(t, s.Pod("shop", "late"))
+		require.Equal(t, maintenance.LeaseHeld, state.Lease)
+		require.Empty(t, state.Error)
+		require.Equal(t, []maintenance.Step{maintenance.Begin, maintenance.Succeed}, s.steps, "it is no news")
+	})
+}
+
+// Another has the lease by what the watch shows, and nobody can ask: what waits for a budget stays where it is.
+func TestNothingGoesWhileTheLeaseMayBeAnothers(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.AddBudget("shop", "web", app, 2)
+		s.watch()
+		state := s.start(s.start(maintenance.State{}))
+		s.Fail(mt.On("get", "leases"), apierrors.NewInternalError(errors.New("down")))
+		s.steal()
+		synctest.Wait()
+		state = s.start(state)
+		require.Equal(t, maintenance.LeaseRefused, state.Lease)
+		require.Contains(t, state.Error, "down")
+		s.ClearRequests()
+		s.SetDisruptionsAllowed("shop", "web", 1)
+		synctest.Wait()
+		require.Empty(t, s.Matching(mt.On("create", "pods/eviction")))
+	}, webPod(), mt.Pod("shop", "web-1", "n1", mt.Labels(app), mt.OfReplicaSet("web")))
+}
+
+// keeps is an API server that keeps a part of every node's spec as it was, as a webhook may have it.
+type keeps struct {
+	http.RoundTripper
+	part string
+}
+
+func (k keeps) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPatch {
+		return k.RoundTripper.RoundTrip(r)
+	}
+	var patch map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+		return nil, err
+	}
+	if spec, ok := patch["spec"].(map[string]any); ok {
+		delete(spec, k.part)
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return k.RoundTripper.RoundTrip(r)
+}
+
+func TestNotSucceededWhileAMarkIsNotKept(t *testing.T) {
+	for part, mark := range map[string]maintenance.Mark{"taints": maintenance.MarkTaint, "unschedulable": maintenance.MarkCordon} {
+		t.Run(part, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				s.Disable(mt.UnschedulableTaint)
+				cfg := s.Config()
+				cfg.Transport = keeps{cfg.Transport, part}
+				client, err := kubernetes.NewForConfig(cfg)
+				require.NoError(t, err)
+				e := maintenance.New(client, maintenance.Options{OnTransition: s.onTransition})
+				var state maintenance.State
+				for began := time.Now(); time.Since(began) < time.Minute; advance(state.RetryAfter) {
+					state, err = e.Start(t.Context(), "n1", state)
+					require.NoError(t, err)
+					require.Equal(t, maintenance.Running, state.Phase)
+					require.Contains(t, state.Error, string(mark))
+					require.LessOrEqual(t, state.RetryAfter, maintenance.HoldDelay)
+				}
+				require.LessOrEqual(t, len(s.Matching(mt.On("patch", "nodes"))), 16, "once in 5 s")
+			})
 		})
 	}
 }

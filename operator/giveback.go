@@ -19,7 +19,7 @@ func (r *Reconciler) remove(ctx context.Context, nm *v1beta1.NodeMaintenance) er
 		return r.giveUp(ctx, nm.Name)
 	}
 	if err := r.giveBack(ctx, nm); err != nil {
-		return err
+		return r.storeFailed(ctx, nm, stateOf(nm).Failing(err), err)
 	}
 	r.release(nm.Name)
 	before := nm.DeepCopy()

@@ -5,10 +5,12 @@ package operator
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,4 +142,35 @@ func TestWhatIsNotEnded(t *testing.T) {
 	}
 	require.NoError(t, r.reconcile("a"))
 	require.Equal(t, []string{"n1"}, r.engine.stopped)
+}
+
+// The pause after a pass that failed grows, however often its node changes meanwhile; and what changed brings a pass
+// once one does not fail.
+func TestChangesDoNotShortenThePauseAfterAFailure(t *testing.T) {
+	inWorld(t, func(w *world) {
+		denied := w.Fail(mt.On("patch", "nodes"), nil)
+		w.Add(objectFor("a", "n1"))
+		for began := time.Now(); time.Since(began) < time.Minute; <-time.After(100 * time.Millisecond) {
+			w.EditPod("shop", "web-0", func(p *corev1.Pod) { p.Labels["turn"] = time.Since(began).String() })
+		}
+		require.LessOrEqual(t, len(w.Matching(mt.On("patch", "nodes"))), 10, "0.1 s, doubled each time")
+		require.Contains(t, w.status("a").LastError, "injected failure")
+		denied.Remove()
+		w.succeed()
+		require.Empty(t, w.status("a").LastError)
+	}, stage()...)
+}
+
+// A node that cannot be given back says so on its object, which waits.
+func TestWhyANodeIsNotGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Add(objectFor("a", "n1"))
+		w.succeed()
+		denied := w.Fail(mt.On("patch", "nodes"), nil)
+		mt.Delete[*v1beta1.NodeMaintenance](w.Cluster, "", "a")
+		w.await("told", func() bool { return strings.Contains(w.status("a").LastError, "injected failure") })
+		denied.Remove()
+		w.await("gone", func() bool { return w.object("a") == nil })
+		require.False(t, w.Node("n1").Spec.Unschedulable)
+	}, stage()...)
 }

@@ -59,6 +59,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil && goes(pass) { // which is no fault, and the next is asked for
 		return ctrl.Result{}, nil
 	}
+	if err != nil {
+		r.watches.rest(nm.Name)
+	} else {
+		r.watches.resume(nm.Name)
+	}
 	return result, err
 }
 
@@ -168,8 +173,8 @@ func (r *Reconciler) store(ctx context.Context, nm *v1beta1.NodeMaintenance, sta
 	return r.write(ctx, nm, statusOf(nm, state), state.RetryAfter)
 }
 
-// storeFailed stores what stands in the way of a pass, if that can be, and returns the error of the pass: it brings the next
-// one after a growing pause. A pass that was broken off says nothing.
+// storeFailed stores what stands in the way of a pass or of giving back, if that can be, and returns its error, which brings
+// the next try after a growing pause. What was broken off says nothing.
 func (r *Reconciler) storeFailed(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State, failed error) error {
 	if ctx.Err() != nil || errors.Is(failed, maintenance.ErrStopped) {
 		return failed

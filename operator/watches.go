@@ -24,6 +24,7 @@ type watches struct {
 	mu      sync.Mutex
 	ctx     context.Context // of Start; nil before
 	objects map[string]watched
+	rests   map[string]chan struct{} // of objects whose last pass failed; closed when one does not
 }
 
 // watched is an object whose node is watched, or is still to be given back. Its name may come back with another.
@@ -40,6 +41,7 @@ func newWatches(e maintenance.Interface) *watches {
 		engine:  e,
 		events:  make(chan event.TypedGenericEvent[*v1beta1.NodeMaintenance]),
 		objects: map[string]watched{},
+		rests:   map[string]chan struct{}{},
 	}
 }
 
@@ -116,6 +118,34 @@ func (w *watches) release(name string) {
 		was.end()
 		delete(w.objects, name)
 	}
+	delete(w.rests, name)
+}
+
+// rest holds back what the watch of that object wakes for, since its pass failed: the next one comes after a growing
+// pause, and that must not be cut short.
+func (w *watches) rest(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rests[name] == nil {
+		w.rests[name] = make(chan struct{})
+	}
+}
+
+// resume lets go what was held back.
+func (w *watches) resume(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c := w.rests[name]; c != nil {
+		close(c)
+		delete(w.rests, name)
+	}
+}
+
+// resting returns what is closed when the object's wakes may go on; nil if they may.
+func (w *watches) resting(name string) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rests[name]
 }
 
 func (w *watches) forward(ctx context.Context, name string, wakes <-chan struct{}) {
@@ -125,6 +155,13 @@ func (w *watches) forward(ctx context.Context, name string, wakes <-chan struct{
 		case <-wakes:
 		case <-ctx.Done():
 			return
+		}
+		if c := w.resting(name); c != nil {
+			select {
+			case <-c:
+			case <-ctx.Done():
+				return
+			}
 		}
 		select {
 		case w.events <- event.TypedGenericEvent[*v1beta1.NodeMaintenance]{Object: nm}:

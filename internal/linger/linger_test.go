@@ -20,7 +20,7 @@ func TestWrite(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		write, done := linger.Write(ctx)
 		defer done()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		require.NoError(t, write.Err())
 		began := time.Now()
 		cancel(enough)

@@ -19,11 +19,11 @@ func TestGather(t *testing.T) {
 		changed := mirror.Gather(time.Second, func() { woken <- time.Since(began) })
 		for range 10 { // a change each 300 ms
 			changed()
-			time.Sleep(300 * time.Millisecond)
+			<-time.After(300 * time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		changed()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 
 		// The changes of 0, 1.2 and 2.4 s each begin to wait; those after them go with them.
 		for _, at := range []time.Duration{time.Second, 2200 * time.Millisecond, 3400 * time.Millisecond, 64 * time.Second} {
