@@ -30,7 +30,8 @@ func (e *HeldError) Error() string {
 }
 
 // RefusedError says that the API server would not let us write, or read, the lease of a node:
-// forbidden, invalid, or its namespace is being deleted.
+// forbidden, invalid, or its namespace is being deleted; or that a copy shows it as another's and it could not be read,
+// for whatever reason.
 type RefusedError struct {
 	// Node is the node's name.
 	Node string

@@ -27,7 +27,8 @@ type Phase string
 const (
 	// Running: in progress.
 	Running Phase = "Running"
-	// Succeeded: the node is held and every pod that must leave has left.
+	// Succeeded: the node is held and every pod that must leave has left. It is Running again once
+	// passes have failed for LeaseLook.
 	Succeeded Phase = "Succeeded"
 	// Failed: given up, for good.
 	Failed Phase = "Failed"
@@ -57,7 +58,7 @@ const (
 	LeaseHeldByAnother LeaseStatus = "HeldByAnother"
 	// LeaseTaken: somebody else has it although we had it.
 	LeaseTaken LeaseStatus = "Lost"
-	// LeaseRefused: the API server does not let us read or write it.
+	// LeaseRefused: the API server does not let us read or write it, or it has run out and no pass could renew it.
 	LeaseRefused LeaseStatus = "Refused"
 )
 
@@ -67,8 +68,9 @@ type State struct {
 	Phase Phase `json:"phase,omitempty"`
 	// Failure is set only when Phase is Failed.
 	Failure Failure `json:"failure,omitempty"`
-	// Error says what stands in the way now: what is wrong with the lease or the record, and a line for each blocked
-	// or failed pod, of either kind five at most, then how many more. It is empty while pods only take their time, and when nothing is left to do.
+	// Error says what stands in the way now: what is wrong with the lease, the record or the marks, and a line for each
+	// blocked or failed pod, of either kind five at most, then how many more; or why a pass could not be made. It is empty
+	// while pods only take their time, and when nothing is left to do.
 	Error string `json:"error,omitempty"`
 
 	// EverSucceeded says that the phase was Succeeded before: pods that came later made it Running again,

@@ -21,7 +21,7 @@ const (
 	ReasonSucceeded = "Succeeded"
 	// ReasonRunning: the maintenance is in progress.
 	ReasonRunning = "Running"
-	// ReasonRunningAgain: it had succeeded, and pods arrived later that must leave too.
+	// ReasonRunningAgain: it had succeeded, and pods arrived later that must leave too, or passes failed for a minute.
 	ReasonRunningAgain = "RunningAgain"
 	// ReasonFailed: the maintenance was given up.
 	ReasonFailed = "Failed"
@@ -35,7 +35,8 @@ const (
 	ReasonHeldByAnother = "HeldByAnother"
 	// ReasonLost: the lease is another's although it was ours.
 	ReasonLost = "Lost"
-	// ReasonRefused: the API server does not let the operator read or write the lease.
+	// ReasonRefused: the API server does not let the operator read or write the lease, or it has run out and could not be
+	// renewed.
 	ReasonRefused = "Refused"
 )
 
