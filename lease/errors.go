@@ -30,8 +30,8 @@ func (e *HeldError) Error() string {
 }
 
 // RefusedError says that the API server would not let us write, or read, the lease of a node:
-// forbidden, invalid, or its namespace is being deleted; or that a copy shows it as another's and it could not be read,
-// for whatever reason.
+// forbidden, invalid, or its namespace is being deleted; or that a copy shows it as not ours and it could not be read, for
+// whatever reason.
 type RefusedError struct {
 	// Node is the node's name.
 	Node string
@@ -40,7 +40,7 @@ type RefusedError struct {
 	// Lapsed says that we hold nothing any more: our last renewal has run out, or there never was one.
 	// Neither Held nor Lapsed: it is not known.
 	Lapsed bool
-	// Err is the API server's answer.
+	// Err is the API server's answer, or why there was none.
 	Err error
 }
 

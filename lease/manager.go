@@ -157,6 +157,9 @@ func (m *Manager) acquire(ctx context.Context, n *corev1.Node, look reader) (Gra
 	if copied && todo != create && (!ever || todo == wait || todo == take) {
 		was := l
 		if l, err = m.get(ctx, n.Name); err != nil {
+			if ctx.Err() != nil {
+				return Grant{}, err
+			}
 			return Grant{}, m.doubted(n.Name, was, err)
 		}
 		todo = decide(l, want, last.settled(), m.opts.Clock.Now())

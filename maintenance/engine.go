@@ -22,7 +22,7 @@ const DefaultHolder = "node-maintenance"
 
 // Times that a maintenance keeps.
 const (
-	// LeaseLook is how often a lease is looked at, at least.
+	// LeaseLook is how often a lease is looked at, at least, and how long passes may fail before Succeeded is taken back.
 	LeaseLook = time.Minute
 	// LeaseRetry is the time between two looks at a lease that is not ours, and between two failures that count.
 	LeaseRetry = 5 * time.Second
@@ -36,7 +36,8 @@ const (
 
 // Interface is what an embedder depends on; Engine is the one that works, and a test can have its own.
 type Interface interface {
-	// Start makes one pass of the maintenance of node, from the state of the pass before.
+	// Start makes one pass of the maintenance of node, from the state of the pass before, and returns the next one, on an
+	// error too.
 	Start(ctx context.Context, node string, prior State) (State, error)
 	// Stop ends the maintenance of node and gives it back.
 	Stop(ctx context.Context, node string) (Restored, error)

@@ -22,9 +22,10 @@ import (
 
 // Start makes one pass of the maintenance of node: lease, record, marks, evictions, in this order, each
 // only if it is owed. It returns what the next Start must know. Errors: a pass could not be made (the API
-// server is away, the pods cannot be read, a hook failed, or, ErrStopped, a Stop came first); the state is
-// then prior, with the error as what stands in the way unless the pass was broken off, and the caller tries again with a
-// growing pause.
+// server is away, the pods cannot be read, a hook failed, ctx ended, or, ErrStopped, a Stop came first). Keep the state
+// then too: it is prior with Error saying why, unless lease failures are being counted; Running in place of Succeeded
+// after LeaseLook of failures, and LeaseRefused in place of LeaseHeld once the lease has run out. It is prior alone if
+// ctx was cancelled or a Stop came. Try again after a growing pause, which a wake of Watch must not cut short.
 func (e *Engine) Start(ctx context.Context, node string, prior State) (State, error) {
 	v := e.turns.visit(node)
 	defer v.leave()
@@ -48,14 +49,15 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 	if err != nil || !next.Looked {
 		e.unrenewed(node)
 	}
-	if cause := context.Cause(ctx); err != nil && cause != nil { // nothing stands in the way: it was broken off
-		if !errors.Is(err, cause) {
+	if err != nil {
+		cause := context.Cause(ctx)
+		if cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
-		return prior, fmt.Errorf("maintenance of node %q: %w", node, err)
-	}
-	if err != nil {
 		err = fmt.Errorf("maintenance of node %q: %w", node, err)
+		if cause != nil && !errors.Is(cause, context.DeadlineExceeded) { // broken off: nothing stands in the way
+			return prior, err
+		}
 		return e.stamp(prior, e.failing(node, prior, err)), err
 	}
 	return e.stamp(prior, e.tell(node, next)), nil

@@ -47,6 +47,13 @@ func TestPassThatCannotBeMadeSaysWhy(t *testing.T) {
 		require.Equal(t, maintenance.Succeeded, state.Phase, "no pod came back")
 		require.Contains(t, state.Error, "no right")
 
+		s.Hold(mt.On("get", "leases"))
+		short, done := context.WithTimeout(t.Context(), 30*time.Second)
+		defer done()
+		state, err = s.Start(short, "n1", state)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Contains(t, state.Error, "deadline exceeded", "which is not broken off: it took too long")
+
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		broken, err := s.Start(ctx, "n1", maintenance.State{})

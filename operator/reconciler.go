@@ -110,12 +110,13 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 			return ctrl.Result{}, err
 		}
 	}
+	prior := stateOf(nm)
 	known, err := r.adopt(ctx, nm)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.storeFailed(ctx, nm, prior.Failing(err), err)
 	}
 	r.watches.note(nm)
-	prior := stateOf(nm)
+	prior.NodeUID = ownerUID(nm)
 	next, err := r.engine.Start(ctx, nm.Spec.NodeName, prior)
 	if err != nil {
 		return ctrl.Result{}, r.storeFailed(ctx, nm, next, err)
@@ -173,9 +174,17 @@ func (r *Reconciler) store(ctx context.Context, nm *v1beta1.NodeMaintenance, sta
 	return r.write(ctx, nm, statusOf(nm, state), state.RetryAfter)
 }
 
-// storeFailed stores what stands in the way of a pass or of giving back, if that can be, and returns its error, which brings
-// the next try after a growing pause. What was broken off says nothing.
+// lastWords is how long a pass that took too long may take to store that.
+const lastWords = 5 * time.Second
+
+// storeFailed stores why a pass, or giving back, failed, if the pace allows it now, and returns failed, so that the next
+// try comes after a growing pause. What was broken off says nothing.
 func (r *Reconciler) storeFailed(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State, failed error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		late, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer done()
+		ctx = late
+	}
 	if ctx.Err() != nil || errors.Is(failed, maintenance.ErrStopped) {
 		return failed
 	}

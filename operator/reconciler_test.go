@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -384,4 +385,29 @@ func TestFailedPassThatCannotBeStored(t *testing.T) {
 	err := r.reconcile("a")
 	require.ErrorIs(t, err, down)
 	require.ErrorIs(t, err, full)
+}
+
+// A pass that takes too long is ended, and says so with what time it has left.
+func TestPassThatTakesTooLongIsTold(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	r.engine.during = func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Contains(t, r.read("a").Status.LastError, "deadline exceeded")
+}
+
+// That an object cannot be got hold of is told as well.
+func TestObjectThatCannotBeAdopted(t *testing.T) {
+	denied := errors.New("nodemaintenances may not be patched")
+	r := newRoom(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return denied
+	}}, aNode("n1"), anObject("a", "n1"))
+	require.ErrorIs(t, r.reconcile("a"), denied)
+	require.Contains(t, r.read("a").Status.LastError, "may not be patched")
+	require.Empty(t, r.engine.started)
 }

@@ -51,6 +51,12 @@ func setConditions(st *v1beta1.NodeMaintenanceStatus, s maintenance.State) {
 		meta.RemoveStatusCondition(&st.Conditions, v1beta1.ConditionDrained)
 	case !s.Looked:
 		keepDrained(st)
+		if c := meta.FindStatusCondition(st.Conditions, v1beta1.ConditionDrained); c != nil && c.Status == metav1.ConditionTrue && s.Phase != maintenance.Succeeded {
+			meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+				Type: c.Type, Status: metav1.ConditionUnknown, Reason: v1beta1.ReasonUnseen, ObservedGeneration: st.ObservedGeneration,
+				Message: "all had left when a pass last looked at the pods",
+			})
+		}
 	default:
 		cause, message := s.Explain()
 		set(v1beta1.ConditionDrained, cause == maintenance.CauseDrained, string(cause), message)

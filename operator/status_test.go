@@ -49,9 +49,15 @@ func TestStatusOf(t *testing.T) {
 			map[string]string{"Ready=False": "Running", "LeaseHeld=False": "HeldByAnother"}},
 		{"no such node", maintenance.State{Phase: maintenance.Failed, Failure: maintenance.NodeNotFound, Error: `nodes "x" not found`},
 			map[string]string{"Ready=False": "Failed", "Stalled=True": "NodeNotFound"}},
+		{"drained when it was last looked at", held(func(s *maintenance.State) {
+			s.Looked, s.EverSucceeded, s.Report, s.Progress.Pending, s.Error = false, true, maintenance.Report{}, 0, "down"
+		}), map[string]string{"Ready=False": "RunningAgain", "LeaseHeld=True": "Held", "Drained=Unknown": "Unseen"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			nm := &v1beta1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
+			if !row.state.Looked && row.state.Progress.Recorded {
+				nm.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionDrained, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonDrained}}
+			}
 			st := statusOf(nm, row.state)
 			got := map[string]string{}
 			for _, c := range st.Conditions {

@@ -44,8 +44,12 @@ func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMainten
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	was, is := reasonOf(before.Status, v1beta1.ConditionLeaseHeld), reasonOf(nm.Status, v1beta1.ConditionLeaseHeld)
 	if was == v1beta1.ReasonHeld && is != v1beta1.ReasonHeld {
-		log.Info("lease lost", "status", is, "reason", nm.Status.LastError)
-		t.recorder.Eventf(nm, corev1.EventTypeWarning, "LeaseLost", "%s", nm.Status.LastError)
+		reason, words := "LeaseLost", "lease lost"
+		if is == v1beta1.ReasonRefused { // it may be ours still
+			reason, words = "LeaseRefused", "lease refused"
+		}
+		log.Info(words, "status", is, "reason", nm.Status.LastError)
+		t.recorder.Eventf(nm, corev1.EventTypeWarning, reason, "%s", nm.Status.LastError)
 	}
 	if before.Status.Phase == nm.Status.Phase {
 		return

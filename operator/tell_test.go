@@ -38,6 +38,10 @@ func TestTellStored(t *testing.T) {
 			[]string{"lease lost", "phase changed"}, 1,
 		},
 		{
+			"it is refused, and may be ours still",
+			storedStatus("Succeeded", leaseHeld, "Held"), storedStatus("Succeeded", leaseHeld, "Refused"), []string{"lease refused"}, 1,
+		},
+		{
 			"it was never ours",
 			storedStatus(""), storedStatus("Running", leaseHeld, "HeldByAnother"), []string{"phase changed"}, 0,
 		},

@@ -56,6 +56,8 @@ const (
 	ReasonLatePods = "LatePods"
 	// ReasonNodeNotReady: the node does not answer, so that its pods cannot be seen to end.
 	ReasonNodeNotReady = "NodeNotReady"
+	// ReasonUnseen: every pod had left when a pass last looked, and none has come so far for a while.
+	ReasonUnseen = "Unseen"
 )
 
 // The reasons of ConditionStalled.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -70,20 +71,17 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 		return ctrl.Result{}, err
 	}
 	state, err := r.Maintenance.Start(ctx, n.Name, r.state(n.Name))
-	if err != nil {
-		return ctrl.Result{}, err
-	}
 	if state.Gone { // the node that was maintained went, and n has its name
 		r.forget(n.Name)
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	r.keep(n.Name, state)
 	logf.FromContext(ctx).Info("repair", "phase", state.Phase, "percent", state.Progress.Percent(), "error", state.Error)
-	mayBegin := "" // also when it was so before: pods came late, or the lease was lost
+	mayBegin := "" // also when it was so before: pods came late, the lease was lost, or passes fail
 	if state.Phase == maintenance.Succeeded {
 		mayBegin = "true"
 	}
-	return ctrl.Result{RequeueAfter: state.RetryAfter}, r.annotate(ctx, n, mayBegin)
+	return ctrl.Result{RequeueAfter: state.RetryAfter}, errors.Join(err, r.annotate(ctx, n, mayBegin))
 }
 
 // stop gives the node back. What there is to give back stands in the record on the node, so this is right

@@ -36,11 +36,11 @@ func Gaps(log []cluster.AuditEvent, user string) []Gap {
 		case e.Resource == "nodemaintenances" && e.Subresource == "":
 			c := objects[e.Name]
 			if c == nil || e.Verb == "create" {
-				c = &crossing{}
+				c = &crossing{inherits: !open[e.Name].IsZero()}
 				objects[e.Name] = c
 			}
 			c.see(e, user)
-			if c.crossed() {
+			if c.crossed() || c.passed() {
 				open[e.Name] = c.deleted.Time
 			}
 			if e.Verb == "create" {
@@ -56,7 +56,13 @@ func Gaps(log []cluster.AuditEvent, user string) []Gap {
 }
 
 // crossing is the deletion of an object, and the write that puts the finalizer on it: the first one of ours.
-type crossing struct{ adopted, deleted *cluster.AuditEvent }
+type crossing struct {
+	inherits         bool // the node was held for one before, which was there no more
+	adopted, deleted *cluster.AuditEvent
+}
+
+// passed says whether it went without a word, before it took over a node that was held for the one before.
+func (c *crossing) passed() bool { return c.inherits && c.adopted == nil && c.deleted != nil }
 
 func (c *crossing) see(e cluster.AuditEvent, user string) {
 	switch {

@@ -25,6 +25,11 @@ func TestGaps(t *testing.T) {
 		{"the deletion came first", 1500 * time.Millisecond, []string{made, deleted, adopted, leased, released}, []Gap{{"n", second(1), second(4).Add(1500 * time.Millisecond)}}},
 		{"the finalizer came first", 1500 * time.Millisecond, []string{made, adopted, deleted, leased, released}, []Gap{{"n", second(2), second(4).Add(1500 * time.Millisecond)}}},
 		{"the next one takes the node over", 1500 * time.Millisecond, []string{made, adopted, deleted, made, released}, []Gap{{"n", second(2), second(3).Add(1500 * time.Millisecond)}}},
+		{
+			"the next one goes before it takes the node over", 1500 * time.Millisecond, []string{made, adopted, deleted, made, deleted, released},
+			[]Gap{{"n", second(2), second(3).Add(1500 * time.Millisecond)}, {"n", second(4), second(5).Add(1500 * time.Millisecond)}},
+		},
+		{"the next one goes without a word, of a node that was given back", 500 * time.Millisecond, []string{made, adopted, deleted, released, made, leased, deleted, released}, nil},
 		{"one after the other", 500 * time.Millisecond, []string{made, adopted, deleted, leased, released}, nil},
 		{"never adopted", 1500 * time.Millisecond, []string{made, deleted, refused, byOthers, leased, released}, nil},
 		{"never given back", 1500 * time.Millisecond, []string{made, deleted, adopted, leased, theirs}, nil},
