@@ -8,9 +8,8 @@
 //   - No budget is broken: pods go through policy/v1 evictions, unless [Options] ask for more.
 //   - Every eviction names the pod's UID, so a pod that took a name over is never evicted in its place.
 //   - A pod that is terminating, or whose eviction was accepted, is never evicted again.
-//   - At most one call is in flight for a pod, at most [Options.MaxInFlight] in all and half of them for
-//     one node, and nodes take turns: neither a slow call nor a refused one holds up another pod or node
-//     before that many are slow at once, but for the pods behind the same budget, and these for a second.
+//   - One call at a time is in flight for a pod, at most [Options.MaxInFlight] in all and half of them for one
+//     node, and nodes take turns. Only pods behind one budget wait for each other, a second at most for a slow call.
 //   - A pod about which nothing certain is known counts as not gone.
 //   - [Drainer.Cancel] ends the calls in flight for a node and returns when they have ended.
 //
@@ -19,8 +18,8 @@
 // of, with one difference: a finished pod of a DaemonSet that exists stays, because the DaemonSet's
 // controller removes it.
 //
-// While [Drainer.Watch] lives, a pass reads the node's pods from that watch and makes no request but
-// the evictions it owes. Without it each pass lists them. The budgets of the namespaces whose pods must leave
+// While [Drainer.Watch] lives, a pass reads the node's pods from that watch and makes no request but the evictions
+// it owes, and where only the API server can say: of a pod that seems gone, of budgets not copied yet. Without it each pass lists them. The budgets of the namespaces whose pods must leave
 // are watched too, once for all nodes: pods behind one budget go one after the other as it allows, and while
 // it allows none, one eviction in [RetryDelay] asks for all that wait.
 //

@@ -103,14 +103,14 @@ func CheckName(node string) error {
 type Grant struct {
 	// RenewIn is when to ask again at the latest, from now.
 	RenewIn time.Duration
-	// Expires is when the lease runs out unless it is renewed.
+	// Expires is when the lease runs out unless it is renewed; zero if not known: then nothing is said of its end.
 	Expires time.Time
 	// Resumed says that the lease was ours already when we asked.
 	Resumed bool
 }
 
 // Acquire makes the lease of n ours, or keeps it so; it writes only what is owed. Errors: HeldError if
-// somebody else holds it, RefusedError if the API server forbids it, ErrNameTooLong, ErrNoHolder, else what
+// somebody else holds it, RefusedError if it may not be had or nobody can say whose it is, ErrNameTooLong, ErrNoHolder, else what
 // the API server answered.
 func (m *Manager) Acquire(ctx context.Context, n *corev1.Node) (Grant, error) {
 	if err := CheckName(n.Name); err != nil {

@@ -12,7 +12,8 @@
 //   - Every write of taints, record and label is under optimistic lock and idempotent: a crash between any
 //     two writes, followed by the same call, ends where the undisturbed call would have ended.
 //   - [Succeeded] and 100 percent are said only while no pod that must leave is left.
-//   - A lease that is lost four times in a row gives the node back, once, and the state is Failed for good.
+//   - A lease that is lost, or refused after it has run out, four times in a row, at least 5 s apart, gives the node
+//     back, once, and the state is Failed for good.
 //   - [Engine.Stop] goes before a [Engine.Start] of the same node, ends its evictions in flight and lets
 //     none begin after it.
 //

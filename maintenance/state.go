@@ -73,8 +73,8 @@ type State struct {
 	// while pods only take their time, and when nothing is left to do.
 	Error string `json:"error,omitempty"`
 
-	// EverSucceeded says that the phase was Succeeded before: pods that came later made it Running again,
-	// and that it succeeds once more is no news.
+	// EverSucceeded says that the phase was Succeeded before: late pods, the lease or passes that failed made it Running
+	// again, and that it succeeds once more is no news.
 	EverSucceeded bool `json:"everSucceeded,omitempty"`
 
 	Progress Progress `json:"progress"`
@@ -110,8 +110,8 @@ type State struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Failing returns s with what kept a Start or a Stop from being made as what stands in the way. While failures of the lease
-// are counted that is what does.
+// Failing returns s after a Start or a Stop that returned err: Error says err, unless lease failures are being counted.
+// An empty Phase becomes Running; Looked and RetryAfter are cleared.
 func (s State) Failing(err error) State {
 	s.Phase = cmp.Or(s.Phase, Running)
 	s.Looked, s.RetryAfter = false, 0

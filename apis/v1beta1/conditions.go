@@ -21,7 +21,7 @@ const (
 	ReasonSucceeded = "Succeeded"
 	// ReasonRunning: the maintenance is in progress.
 	ReasonRunning = "Running"
-	// ReasonRunningAgain: it had succeeded, and pods arrived later that must leave too, or passes failed for a minute.
+	// ReasonRunningAgain: it had succeeded, and late pods, the lease or passes that failed for a minute made it Running again.
 	ReasonRunningAgain = "RunningAgain"
 	// ReasonFailed: the maintenance was given up.
 	ReasonFailed = "Failed"

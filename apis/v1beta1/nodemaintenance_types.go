@@ -65,7 +65,8 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	LastUpdate *metav1.Time `json:"lastUpdate,omitempty"`
 
-	// What stands in the way now: a line for each blocked or failed pod, or what is wrong with the lease.
+	// What stands in the way now: a line for each blocked or failed pod, what is wrong with the lease, the record or the marks
+	// of the node, why a pass or giving the node back failed, or which other object has the node.
 	// Empty while pods only take their time to leave.
 	// +optional
 	LastError string `json:"lastError,omitempty"`

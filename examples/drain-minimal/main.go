@@ -21,7 +21,7 @@ import (
 
 const usage = `usage: drain-minimal NODE        takes the node out of service
        drain-minimal stop NODE   gives it back
-The cluster is that of $KUBECONFIG.
+The cluster is that of $KUBECONFIG, else of ~/.kube/config.
 `
 
 func main() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package linger lets a write that is broken off be answered all the same, most often: who looks at what it would have
-// changed while it is on its way sees neither it nor what it did.
+// Package linger gives a write half a second more once its context has ended, so that who looks at the object next
+// sees what it did.
 package linger
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Wait is how long a write may go on after its context has ended: longer than a healthy API server needs, and
-// short beside the 3 s in which a node is given back.
+// short for who waits for a node to be given back.
 const Wait = 500 * time.Millisecond
 
 // Write returns a context for one write, which ends Wait after ctx; cancel it after the write. Once ctx has ended it is
