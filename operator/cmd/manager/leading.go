@@ -39,6 +39,9 @@ func (l *leading) elect(c *rest.Config) *rest.Config {
 		}
 		renewed := time.Now() // the leadership counts from before the request
 		if !claims(r) {
+			if !l.lasts(renewed) { // the election gives up what it finds, also if that is the next leader's by now
+				return nil, notSent(r)
+			}
 			renewed = time.Time{}
 			l.note(renewed) // from before the request, too
 		}
@@ -78,13 +81,17 @@ func (l *leading) note(renewed time.Time) {
 func (l *leading) guard(c *rest.Config) *rest.Config {
 	return wrapped(c, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if writes(r) && !l.lasts(time.Now()) {
-			if r.Body != nil {
-				_ = r.Body.Close() // as a RoundTripper must
-			}
-			return nil, errNotLeading
+			return nil, notSent(r)
 		}
 		return next.RoundTrip(r)
 	})
+}
+
+func notSent(r *http.Request) error {
+	if r.Body != nil {
+		_ = r.Body.Close() // as a RoundTripper must
+	}
+	return errNotLeading
 }
 
 // lasts says whether nobody else can lead at now.

@@ -103,3 +103,20 @@ func TestLeadershipIsGivenUp(t *testing.T) {
 	require.NoError(t, lock.Update(t.Context(), resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1}))
 	require.False(t, leads())
 }
+
+// A leader that is woken late believes that it still leads, and gives the lease up as it finds it: the next one's.
+func TestALeaseThatMayBeAnothersIsNotGivenUp(t *testing.T) {
+	const path, ours, given = "/apis/coordination.k8s.io/v1/namespaces/o/leases/l", `{"spec":{"holderIdentity":"us"}}`, `{"spec":{"holderIdentity":""}}`
+	for frozen, want := range map[time.Duration]error{renewDeadline - 1: nil, renewDeadline: errNotLeading, leaseDuration + time.Minute: errNotLeading} {
+		t.Run(frozen.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := (&leading{}).elect(&rest.Config{Transport: answering(http.StatusOK, 0)})
+				require.ErrorIs(t, send(t, c, http.MethodPut, path, given), errNotLeading, "it never was ours")
+				require.NoError(t, send(t, c, http.MethodPut, path, ours))
+				<-time.After(frozen)
+				require.ErrorIs(t, send(t, c, http.MethodPut, path, given), want)
+				require.NoError(t, send(t, c, http.MethodPut, path, ours), "to ask for it harms nobody: the version says whose it is")
+			})
+		})
+	}
+}
