@@ -56,7 +56,7 @@ const (
 	ReasonLatePods = "LatePods"
 	// ReasonNodeNotReady: the node does not answer, so that its pods cannot be seen to end.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonUnseen: every pod had left when a pass last looked, and none has come so far for a while.
+	// ReasonUnseen: every pod had left when a pass last looked, and no pass comes so far now.
 	ReasonUnseen = "Unseen"
 )
 

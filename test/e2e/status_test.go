@@ -84,7 +84,7 @@ func TestTheConditions(t *testing.T) {
 
 	e.editLease(t, node, heldBy("another"))
 	lost := e.until(t, nm, "without lease", leaseIs(v1beta1.ReasonLost))
-	requireConditions(t, lost, map[string]string{"Ready": "False RunningAgain", "LeaseHeld": "False Lost", "Drained": "True Drained"})
+	requireConditions(t, lost, map[string]string{"Ready": "False RunningAgain", "LeaseHeld": "False Lost", "Drained": "Unknown Unseen"})
 	require.Nil(t, meta.FindStatusCondition(lost.Status.Conditions, "Stalled"))
 	require.NoError(t, e.Delete(t.Context(), e.lease(t, node)))
 	e.succeed(t, nm)
