@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodemaint/nodemaint/apis/v1beta1"
+	"github.com/nodemaint/nodemaint/maintenance"
+)
+
+// What keeps a pass from being made is for people to see, not for the log alone.
+func TestFailedPassIsTold(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	down := errors.New("nodes may not be patched")
+	r.engine.during = func(context.Context) error { return down }
+	require.ErrorIs(t, r.reconcile("a"), down, "which brings the next pass after a pause")
+	require.Equal(t, v1beta1.MaintenanceRunning, r.read("a").Status.Phase)
+	require.Contains(t, r.read("a").Status.LastError, "may not be patched")
+
+	stored := r.read("a").ResourceVersion
+	r.engine.during = func(context.Context) error { return maintenance.ErrStopped }
+	require.ErrorIs(t, r.reconcile("a"), maintenance.ErrStopped)
+	require.Equal(t, stored, r.read("a").ResourceVersion)
+}
+
+func TestFailedPassThatCannotBeStored(t *testing.T) {
+	full := errors.New("the disk is full")
+	r := newRoom(t, interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return full
+	}}, aNode("n1"), anObject("a", "n1"))
+	down := errors.New("down")
+	r.engine.during = func(context.Context) error { return down }
+	err := r.reconcile("a")
+	require.ErrorIs(t, err, down)
+	require.ErrorIs(t, err, full)
+}
+
+// A pass that takes too long is ended, and says so with what time it has left.
+func TestPassThatTakesTooLongIsTold(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	r.engine.during = func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Contains(t, r.read("a").Status.LastError, "deadline exceeded")
+}
+
+// That an object cannot be got hold of is told as well.
+func TestObjectThatCannotBeAdopted(t *testing.T) {
+	denied := errors.New("nodemaintenances may not be patched")
+	r := newRoom(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+		return denied
+	}}, aNode("n1"), anObject("a", "n1"))
+	require.ErrorIs(t, r.reconcile("a"), denied)
+	require.Contains(t, r.read("a").Status.LastError, "may not be patched")
+	require.Empty(t, r.engine.started)
+}
