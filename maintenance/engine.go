@@ -17,7 +17,8 @@ import (
 )
 
 // DefaultHolder is the lease holder of the medik8s Node Maintenance Operator, and of ours. Whoever uses it acts as
-// that operator: it joins a maintenance of the operator's, and its Stop ends it. An embedder has a holder of its own.
+// that operator: it joins a maintenance of the operator's, and its Stop ends it; and an operator that begins to lead ends what goes on
+// under it without a NodeMaintenance. An embedder has a holder of its own.
 const DefaultHolder = "node-maintenance"
 
 // Times that a maintenance keeps.
@@ -44,6 +45,9 @@ type Interface interface {
 	// Watch wakes its reader when a Start is worth while, until ctx ends.
 	Watch(ctx context.Context, node string) (<-chan struct{}, error)
 }
+
+// Held is a node whose lease a holder has.
+type Held = lease.Held
 
 // Lease is what Engine needs of leases; lease.Manager is one.
 type Lease interface {

@@ -59,19 +59,25 @@ func (r *Reconciler) there(ctx context.Context, nm *v1beta1.NodeMaintenance) (bo
 // until it is released, for a try that fails: nm may be gone by the next, its finalizer taken off by force.
 func (r *Reconciler) giveBack(ctx context.Context, nm *v1beta1.NodeMaintenance) error {
 	r.watches.end(nm)
-	handedOver, err := r.handOver(ctx, nm.Spec.NodeName)
+	if err := r.leave(ctx, nm.Spec.NodeName); err != nil {
+		return err
+	}
+	return r.teller.create(ctx, removed(nm))
+}
+
+// leave gives node back, unless an object acts for it.
+func (r *Reconciler) leave(ctx context.Context, node string) error {
+	handedOver, err := r.handOver(ctx, node)
+	if err != nil || handedOver {
+		return err
+	}
+	restored, err := r.engine.Stop(ctx, node)
 	if err != nil {
 		return err
 	}
-	if !handedOver {
-		restored, err := r.engine.Stop(ctx, nm.Spec.NodeName)
-		if err != nil {
-			return err
-		}
-		logf.FromContext(ctx).Info("node given back", "node", nm.Spec.NodeName, "changed", restored.Changed,
-			"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
-	}
-	return r.teller.create(ctx, removed(nm))
+	logf.FromContext(ctx).Info("node given back", "node", node, "changed", restored.Changed,
+		"uncordoned", restored.Uncordoned, "incomplete", restored.Incomplete)
+	return nil
 }
 
 // handOver says whether another object acts for node now. It has the finalizer before that is said: it may go

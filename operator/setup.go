@@ -42,6 +42,10 @@ const passLimit = 30 * time.Second
 type SetupOptions struct {
 	// Engine makes the engine that maintains nodes; its hook must be the one given. Required.
 	Engine func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface
+	// Held says which nodes the engine's holder holds, as lease.Manager does. When the operator begins to lead, those
+	// that no NodeMaintenance is for are given back, once. Nil means that nobody looks: for a holder under whose name
+	// somebody maintains nodes without objects.
+	Held func(context.Context) ([]maintenance.Held, error)
 	// MaxConcurrentReconciles is how many objects are worked on at once; 0 means
 	// DefaultMaxConcurrentReconciles.
 	MaxConcurrentReconciles int
@@ -75,6 +79,11 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	}
 	if err := mgr.Add(r.watches); err != nil {
 		return fmt.Errorf("adding the watches of nodes: %w", err)
+	}
+	if o.Held != nil {
+		if err := mgr.Add(&leftovers{r, o.Held}); err != nil {
+			return fmt.Errorf("adding the look for nodes left over: %w", err)
+		}
 	}
 	return r.build(mgr, o.MaxConcurrentReconciles)
 }

@@ -31,6 +31,7 @@ import (
 
 	"github.com/nodemaint/nodemaint/apis/v1beta1"
 	"github.com/nodemaint/nodemaint/drainer"
+	"github.com/nodemaint/nodemaint/lease"
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
 )
@@ -85,15 +86,18 @@ func (w *world) boot() {
 	require.NoError(w.t, err)
 	client, err := kubernetes.NewForConfig(cfg)
 	require.NoError(w.t, err)
+	manager := lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: leases})
 	require.NoError(w.t, Setup(mgr, SetupOptions{
 		Engine: func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
 			return maintenance.New(client, maintenance.Options{
+				Lease:        manager,
 				OnTransition: onTransition,
 				Drainer: drainer.New(client, drainer.Options{Last: func(p *corev1.Pod) bool {
 					return p.Namespace == itself.Namespace && p.Name == itself.Name
 				}}),
 			})
 		},
+		Held:                    manager.Held,
 		MaxConcurrentReconciles: 2, Itself: itself,
 	}))
 	ctx, cancel := context.WithCancel(w.t.Context())

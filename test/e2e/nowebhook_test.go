@@ -46,6 +46,7 @@ func TestWithoutTheWebhook(t *testing.T) {
 		}
 	})
 	t.Run("what was given up stays so after a restart", func(t *testing.T) { lost.testRestart(t, e, func() { e.restart(t, run) }) })
+	t.Run("an object goes while no operator runs", func(t *testing.T) { testAnObjectGoesWhileNoOperatorRuns(t, e, run) })
 	t.Run("the namespace of the leases is deleted", func(t *testing.T) { testTheNamespaceOfTheLeasesIsDeleted(t, e) })
 	t.Run("the right to leases is taken away", func(t *testing.T) { testTheRightToLeasesIsTakenAway(t, e) })
 	t.Run("leases in a namespace that the environment names", func(t *testing.T) {
@@ -72,6 +73,26 @@ func (e *env) restart(t *testing.T, run func(env ...string)) {
 	t.Helper()
 	require.NoError(t, e.operator.Stop(3*5*time.Second))
 	run()
+}
+
+// The next operator gives back what an object left that went without a word.
+func testAnObjectGoesWhileNoOperatorRuns(t *testing.T, e *env, run func(env ...string)) {
+	node := e.node(t)
+	before := e.getNode(t, node)
+	nm := e.maintain(t, node)
+	e.succeed(t, nm)
+	e.restart(t, func(...string) {
+		e.dropFinalizers(t, nm)
+		e.end(t, nm)
+		require.NotNil(t, e.lease(t, node))
+		run()
+	})
+	e.eventually(t, "the lease to go", func() bool { return e.lease(t, node) == nil })
+	after := e.getNode(t, node)
+	require.Equal(t, before.Spec, after.Spec)
+	require.Equal(t, before.Labels, after.Labels)
+	require.Equal(t, before.Annotations, after.Annotations)
+	require.Equal(t, 1, e.events(t, "Node", node)["UncordonNode"])
 }
 
 func (e *env) testStart(t *testing.T, run func()) {

@@ -123,10 +123,13 @@ var mutants = []mutant{
 	},
 	{
 		bug: "let the object go before its node is given back", file: "operator/giveback.go", tests: "./operator",
-		was: `	if !handedOver {
-		restored, err :=`,
-		is: `	if handedOver {
-		restored, err :=`,
+		was: `if err != nil || handedOver {`,
+		is:  `if err != nil || !handedOver {`,
+	},
+	{
+		bug: "give back what objects are for, at each start", file: "operator/leftovers.go", tests: "./operator",
+		was: `if !wanted[h.Node] {`,
+		is:  `if wanted == nil || h.Node != "" {`,
 	},
 	{
 		bug: "let a delete wait for its object's pass", file: "operator/passes.go", tests: "./operator",

@@ -105,22 +105,28 @@ func assemble(c *rest.Config, f *flags, ns namespaces) (ctrl.Manager, error) {
 		c = l.guard(c)
 	}
 	itself := v1beta1.PodReference{Namespace: ns.operator, Name: os.Getenv(podNameVariable)}
-	engine, err := newEngine(c, ns, itself)
+	own, err := engineClient(c)
 	if err != nil {
 		return nil, err
 	}
+	leases := lease.NewManager(own, maintenance.DefaultHolder, lease.Options{Namespace: ns.leases})
 	objects, err := client.New(c, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
 	if err != nil {
 		return nil, fmt.Errorf("making a client of NodeMaintenances: %w", err)
 	}
 	return mgr, operator.Setup(mgr, operator.SetupOptions{
-		Engine: engine, Client: objects, MaxConcurrentReconciles: f.maxConcurrentReconciles, Itself: itself,
+		Engine: func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
+			return maintenance.New(own, maintenance.Options{
+				Lease: leases, Drainer: drainer.New(own, drainer.Options{Last: only(itself)}), OnTransition: onTransition,
+			})
+		},
+		Held: leases.Held, Client: objects, MaxConcurrentReconciles: f.maxConcurrentReconciles, Itself: itself,
 	})
 }
 
-// newEngine returns how to make the engine with the operator's hook. It reads nodes, pods and leases with a
-// client of its own, in the API server's own encoding, which costs both sides a fraction of what JSON does.
-func newEngine(c *rest.Config, ns namespaces, itself v1beta1.PodReference) (func(func(context.Context, maintenance.Transition) error) maintenance.Interface, error) {
+// engineClient makes the client that the engine reads nodes, pods and leases with: in the API server's own encoding,
+// which costs both sides a fraction of what JSON does.
+func engineClient(c *rest.Config) (kubernetes.Interface, error) {
 	c = rest.CopyConfig(c)
 	c.DisableCompression = true // what comes is small, and the buffers of a compressed watch are not: three watches a node
 	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
@@ -128,11 +134,5 @@ func newEngine(c *rest.Config, ns namespaces, itself v1beta1.PodReference) (func
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return func(onTransition func(context.Context, maintenance.Transition) error) maintenance.Interface {
-		return maintenance.New(client, maintenance.Options{
-			Lease:        lease.NewManager(client, maintenance.DefaultHolder, lease.Options{Namespace: ns.leases}),
-			Drainer:      drainer.New(client, drainer.Options{Last: only(itself)}),
-			OnTransition: onTransition,
-		})
-	}, nil
+	return client, nil
 }
