@@ -45,14 +45,20 @@ type Installation struct {
 	WebhookPort int
 }
 
+// Adopt returns the installation of a cluster that began with the operator's objects, the webhook's configuration
+// apart: that names a port of another time.
+func Adopt(c *cluster.Cluster) (*Installation, error) {
+	port, err := FreePort()
+	return &Installation{Cluster: c, WebhookPort: port}, err
+}
+
 // Install applies the operator's manifests to the cluster and returns when the API server serves its
 // resource.
 func Install(ctx context.Context, c *cluster.Cluster, o Options) (*Installation, error) {
-	port, err := FreePort()
+	i, err := Adopt(c)
 	if err != nil {
 		return nil, err
 	}
-	i := &Installation{Cluster: c, WebhookPort: port}
 	objects, err := i.manifests(ctx, o)
 	if err != nil {
 		return nil, err

@@ -18,17 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Build builds the operator into dir and returns the path of its program.
-func Build(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "manager")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./operator/cmd/manager")
-	cmd.Dir = Root()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the operator: %w: %s", err, out)
-	}
-	return program, nil
-}
-
 // RunOptions say how the operator is run.
 type RunOptions struct {
 	// Program is the operator's, as Build made it.
