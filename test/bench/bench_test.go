@@ -66,6 +66,22 @@ func TestField(t *testing.T) {
 	require.Zero(t, field{}.limit())
 }
 
+func TestPatience(t *testing.T) {
+	limits := map[string][]result{
+		nameOurs:                   {{name: nameOurs, wall: time.Second}},
+		limitPrefix + "one way":    {{name: limitPrefix + "one way", wall: time.Minute}},
+		limitPrefix + "in no time": {{name: limitPrefix + "in no time", wall: 2 * time.Second, cut: true}},
+	}
+	r := race{longer: time.Hour, peers: 30 * time.Second}
+	require.Equal(t, time.Minute, r.patience(limitPerBudget(), limits), "a slower limit tells nothing")
+	require.Equal(t, time.Hour, r.patience(limitPerBudget(), nil))
+	require.Equal(t, time.Hour, r.patience(ours(""), limits))
+	require.Equal(t, 30*time.Second, r.patience(kubectl(), limits))
+	require.Equal(t, patience, race{}.patience(kubectl(), limits))
+	r.rounds = 3
+	require.Equal(t, time.Hour, r.patience(limitPerBudget(), limits), "of several runs the median counts")
+}
+
 func TestMiddleRun(t *testing.T) {
 	of := func(wall time.Duration, cut bool) result { return result{nodes: 1, wall: wall * time.Second, cut: cut} }
 	for _, tc := range []struct {

@@ -33,6 +33,9 @@ type contender struct {
 // peer says whether the contender is another way of draining, rather than ours or the limit.
 func (c contender) peer() bool { return c.name == nameKubectl || c.name == nameLoop }
 
+// limit says whether the contender is one of the limits.
+func (c contender) limit() bool { return strings.HasPrefix(c.name, limitPrefix) }
+
 // running is a contender at work.
 type running interface {
 	// wait waits until the contender says that all nodes are drained.

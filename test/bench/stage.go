@@ -56,21 +56,38 @@ type stage struct {
 
 // setUp brings a cluster up, with nothing on it but the operator's objects and the rights of the peers.
 func (b *bench) setUp(ctx context.Context) (*stage, error) {
+	return b.setUpWith(ctx, cluster.Options{})
+}
+
+func (b *bench) setUpWith(ctx context.Context, o cluster.Options) (*stage, error) {
+	s, err := b.bringUp(ctx, o, func(c *cluster.Cluster) (*deploy.Installation, error) {
+		return deploy.Install(ctx, c, deploy.Options{Edit: withoutWebhook})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.allowPeers(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// bringUp brings a cluster up, on which installed puts, or finds, the operator's objects.
+func (b *bench) bringUp(ctx context.Context, o cluster.Options, installed func(*cluster.Cluster) (*deploy.Installation, error)) (*stage, error) {
 	b.tell.say("bringing a cluster up")
 	dir, err := os.MkdirTemp(b.dir, "stage-")
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.Start(ctx, cluster.Options{Binaries: b.binaries})
+	o.Binaries = b.binaries
+	c, err := cluster.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &stage{dir: dir, peer: b.peer, tell: b.tell}
-	if s.Installation, err = deploy.Install(ctx, c, deploy.Options{Edit: withoutWebhook}); err == nil {
+	if s.Installation, err = installed(c); err == nil {
 		s.WithWatch, err = client.NewWithWatch(c.RESTConfig(), client.Options{Scheme: deploy.Scheme()})
-	}
-	if err == nil {
-		err = s.allowPeers(ctx)
 	}
 	if err != nil {
 		_ = c.Stop()

@@ -147,11 +147,16 @@ func (c clusterCPU) each() string {
 	return strings.Join(out, ", ")
 }
 
-// String returns the sum, and of it the API server's.
-func (c clusterCPU) String() string {
+// sum is what all parts used.
+func (c clusterCPU) sum() time.Duration {
 	var sum time.Duration
 	for _, used := range c {
 		sum += used
 	}
-	return fmt.Sprintf("%s, %.1f", seconds(sum), c[cluster.APIServer].Seconds())
+	return sum
+}
+
+// String returns the sum, and of it the API server's.
+func (c clusterCPU) String() string {
+	return fmt.Sprintf("%s, %.1f", seconds(c.sum()), c[cluster.APIServer].Seconds())
 }

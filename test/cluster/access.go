@@ -17,6 +17,9 @@ func (c *Cluster) Name() string { return c.options.Name }
 // Dir returns the folder with the cluster's data and logs.
 func (c *Cluster) Dir() string { return c.layout.dir }
 
+// DataDir is the folder of etcd's data. See Options.Data.
+func (c *Cluster) DataDir() string { return c.layout.etcdData() }
+
 // RESTConfig returns the administrator's configuration, without a rate limit.
 // The caller may change it.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }

@@ -130,6 +130,9 @@ func (c *Cluster) attempt(ctx context.Context) error {
 	if err := c.connect(); err != nil {
 		return err
 	}
+	if err := c.copyData(); err != nil {
+		return err
+	}
 	if err := c.launch(Etcd, APIServer); err != nil {
 		return err
 	}
@@ -137,6 +140,9 @@ func (c *Cluster) attempt(ctx context.Context) error {
 		return err
 	}
 	if err := c.awaitPart(ctx, APIServer); err != nil {
+		return err
+	}
+	if err := c.dropLeases(ctx); err != nil {
 		return err
 	}
 	if err := c.launch(clients()...); err != nil {

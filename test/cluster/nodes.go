@@ -93,6 +93,22 @@ func newNode(name string, o NodeOptions) *corev1.Node {
 	}
 }
 
+// AwaitNodes waits until all nodes that kwok plays are as AddNodes leaves them: those that the cluster began with are
+// not at once.
+func (c *Cluster) AwaitNodes(ctx context.Context) error {
+	all, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the nodes to wait for: %w", err)
+	}
+	var names []string
+	for i := range all.Items {
+		if n := &all.Items[i]; n.Annotations[NodeAnnotation] == NodeAnnotationValue {
+			names = append(names, n.Name)
+		}
+	}
+	return c.awaitNodes(ctx, names)
+}
+
 // nodePatience is how long new nodes may take.
 const nodePatience = time.Minute
 

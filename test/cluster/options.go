@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,6 +23,9 @@ type Options struct {
 	Dir string
 	// Keep leaves the folder after Stop.
 	Keep bool
+	// Data is the DataDir of a cluster that has stopped and kept its folder, to begin with a copy of
+	// what that held, its nodes and pods included. Empty means an empty cluster.
+	Data string
 	// Binaries are the programs to run. The zero value means Build.
 	Binaries Binaries
 	// Out gets the progress of a build and of the start. Nil means silence.
@@ -53,6 +57,11 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("cluster folder %q: %w", o.Dir, err)
 		}
 		o.Dir, o.Keep = dir, true
+	}
+	if o.Data != "" {
+		if _, err := os.Stat(filepath.Join(o.Data, "member")); err != nil {
+			return o, fmt.Errorf("cluster data %q: not a data folder of etcd: %w", o.Data, err)
+		}
 	}
 	if o.AuditLevel == "" {
 		o.AuditLevel = "Metadata"

@@ -25,6 +25,7 @@ func TestOptionsComplete(t *testing.T) {
 		"audit level":    {reason: "the API server would refuse it later", in: Options{AuditLevel: "all"}, err: "audit level"},
 		"verbosity":      {reason: "there is no negative verbosity", in: Options{Verbosity: -1}, err: "verbosity"},
 		"start timeout":  {reason: "there is no negative time", in: Options{StartTimeout: -1}, err: "start timeout"},
+		"data":           {reason: "an empty cluster would come up without a word", in: Options{Data: "some/where"}, err: `data "some/where"`},
 		"extra flags": {
 			reason: "flags for a part that does not exist would be lost without a word",
 			in:     Options{ExtraFlags: map[Component][]string{"apiserver": {"--x"}}}, err: "extra flags",
