@@ -96,11 +96,9 @@ func (r race) measure(ctx context.Context, b *bench) (report.Section, error) {
 }
 
 func (r race) how() string {
-	how := fmt.Sprintf("All nodes at once. Each contender begins with a copy of one cluster, in which all pods run, when that copy has come to rest. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
+	how := fmt.Sprintf("All nodes at once. Of the pods on each node %d are DaemonSets' besides, which stay. %d Deployments have a budget "+
 		"each that lets half of their pods go; a pod that has left gets a successor on one of %d other nodes. "+
-		"`first`, `median` and `last` are times from the start until a node is rid of its pods, `wall` until the contender "+
-		"says that all are drained: `Succeeded` is stored, or the process has ended. `cluster's CPU` is what etcd, kube-apiserver, "+
-		"kube-controller-manager, kube-scheduler and kwok used together in that time, and kube-apiserver alone. A contender that takes more than %g minutes is ended",
+		"A contender that takes more than %g minutes is ended",
 		r.load.daemonSets, len(r.load.deployments()), r.load.spare(), cmp.Or(r.longer, patience).Minutes())
 	if r.peers > 0 {
 		how += fmt.Sprintf(", kubectl drain and the library loop after %g", r.peers.Minutes())

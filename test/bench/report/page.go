@@ -3,34 +3,16 @@
 package report
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-const introduction = `# Benchmarks
-
-<!-- Written by make bench from docs/benchmarks/. What stands in the way of a target is in docs/benchmarks/notes.yaml. -->
-
-How fast a drain is, and what it costs, beside what else there is. Everything runs on one machine: a real control
-plane (etcd, kube-apiserver, kube-controller-manager, kube-scheduler), with kwok in place of the kubelets, and the
-contenders as processes under service accounts of their own. Each contender gets a fresh cluster.
-
-- **nodemaint** is this project's operator with the rights that the manifests give it: one replica, without webhook,
-  election and memory limit. It runs before the clock starts.
-- **kubectl drain** is one process a node, all at once.
-- **library loop** is how an operator works that calls kubectl's ` + "`drain.RunNodeDrain`" + ` from one worker, with a time-out of
-  30 s, and comes back after 5 s to a node that it could not drain.
-- **limit** is no drain at all: it posts the same evictions as fast as the API server takes them and waits for the
-  pods to go. It is measured with 64 in flight, and with one in flight for each budget; the better is the limit.
-
-Requests are counted from the API server's audit log, by user. Peak memory is the resident set; of several
-processes, the sum of their peaks. Pods take a second to go unless a workload says otherwise.
-
-` + "`make bench`" + ` measures everything, ` + "`make bench W=W1`" + ` one workload. It ends with exit code 1 if a
-target is missed of which this page does not say why. A target that is a time, not a ratio of two, is told and fails nothing:
-it depends on the machine.
-`
+// introduction is how the page begins.
+//
+//go:embed introduction.md
+var introduction string
 
 // Page is the whole page in Markdown: sections in order of their names, with what the notes explain. chart is the
 // path of the chart from the page, or empty for none.
