@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 )
 
-// The operator is built as for its image: what is tested and measured is what people run. Two of these halve the program,
+// The operator is built as for its image: what is tested and measured is what people run. Two things halve the program,
 // and with it the memory that it takes. Without cgo the linker knows that no plugin can be loaded (kustomize, by way of kubectl,
 // could load one), and the tag leaves out what grpc shows of itself by html/template, which finds methods by name. In
 // either case the linker would have to keep the methods of all types.
 const buildEnv = "CGO_ENABLED=0"
 
-var buildFlags = []string{"-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w"}
+var buildFlags = []string{"-tags=grpcnotrace", "-ldflags=-s -w"}
 
 // Build builds the operator into dir and returns the path of its program.
 func Build(ctx context.Context, dir string) (string, error) {

@@ -14,7 +14,7 @@ import (
 func TestTheImageIsBuiltAlike(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(Root(), "operator", "Dockerfile"))
 	require.NoError(t, err)
-	command := append([]string{"RUN", buildEnv, "go", "build"}, buildFlags...)
+	command := append([]string{"RUN", buildEnv, "go", "build", "-trimpath"}, buildFlags...)
 	text := strings.ReplaceAll(strings.Join(command, " "), `-ldflags=-s -w`, `-ldflags="-s -w"`)
 	require.Contains(t, string(file), text+" -o ")
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/nodemaint/nodemaint/test/faults/kit"
 	"github.com/nodemaint/nodemaint/test/program"
 )
 
@@ -33,31 +35,18 @@ func (f gone) run(ctx context.Context, s *stage) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	tries := 0
 	err = s.While(ctx, nodes, func(ctx context.Context) error {
-		if err := program.Pause(ctx, before); err != nil {
-			return err
-		}
-		o.Proxy.Refuse()
-		s.Say("cut off; much happens meanwhile")
-		if err := program.Pause(ctx, before); err != nil {
-			return err
-		}
-		if err := s.Cluster.Compact(ctx); err != nil {
-			return err
-		}
-		if err := s.Cluster.RestartAPIServer(ctx); err != nil {
-			return err
-		}
-		if err := o.Proxy.Pass(); err != nil {
-			return err
-		}
-		return s.Until(ctx, "a watch to be answered 410 Gone", func(context.Context) error {
-			said, err := o.Says(expired)
-			if err == nil && !said {
-				err = errNotGone
+		for range goneTries {
+			tries++
+			if err := f.away(ctx, s, o); err != nil {
+				return err
 			}
-			return err
-		})
+			if said, err := f.answered(ctx, o); said || err != nil {
+				return err
+			}
+		}
+		return errNotGone
 	})
 	if err != nil {
 		return "", err
@@ -66,7 +55,43 @@ func (f gone) run(ctx context.Context, s *stage) (string, error) {
 		return "", fmt.Errorf("before the other operator is back: %w", err)
 	}
 	o.Kill()
-	return "watches that have expired", s.Operator.Run(ctx)
+	return fmt.Sprintf("watches that have expired, at try %d", tries), s.Operator.Run(ctx)
 }
 
-var errNotGone = errors.New("no watch was answered so")
+// goneTries is how often it is tried: how a connection breaks decides whether client-go asks for what came since, which has
+// expired, or for everything anew.
+const goneTries = 5
+
+// away cuts the operator off until the API server has forgotten what happened meanwhile.
+func (f gone) away(ctx context.Context, s *stage, o *kit.Operator) error {
+	if err := program.Pause(ctx, before); err != nil {
+		return err
+	}
+	o.Proxy.Refuse()
+	s.Say("cut off; much happens meanwhile")
+	if err := program.Pause(ctx, before); err != nil {
+		return err
+	}
+	if err := s.Cluster.Compact(ctx); err != nil {
+		return err
+	}
+	if err := s.Cluster.RestartAPIServer(ctx); err != nil {
+		return err
+	}
+	return o.Proxy.Pass()
+}
+
+// answered says whether a watch is answered 410 Gone once the operator is back.
+func (f gone) answered(ctx context.Context, o *kit.Operator) (bool, error) {
+	for soon := time.Now().Add(20 * time.Second); time.Now().Before(soon); {
+		if said, err := o.Says(expired); said || err != nil {
+			return said, err
+		}
+		if err := program.Pause(ctx, 200*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+var errNotGone = errors.New("no watch was answered 410 Gone")
