@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemaint/nodemaint/lease"
@@ -31,16 +32,22 @@ func TestHeld(t *testing.T) {
 		}
 		add("node-n2", ours, metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "n2"}, node("N2"))
 		add("node-n3", "them", node("n3"))
-		add("node-n4", ours) // of nobody knows which node
+		add("node-n4", ours) // it has lost its owner
 		add("node-n5", ours, node("n6"))
 		add("leader", ours, node("n7"))
+		add("node-", ours)
 
 		held, err := m.Held(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []lease.Held{{Node: "N2", NodeUID: "uid-of-it", UID: c.Lease(ns, "node-n2").UID}}, held)
+		uid := func(name string) types.UID { return c.Lease(ns, name).UID }
+		require.Equal(t, []lease.Held{
+			{Node: "N2", NodeUID: "uid-of-it", UID: uid("node-n2")}, {Node: "n4", UID: uid("node-n4")}, {Node: "n5", UID: uid("node-n5")},
+		}, held)
 
 		c.Fail(mt.On("list", "leases"), nil)
 		_, err = m.Held(t.Context())
 		require.ErrorContains(t, err, `listing the leases in namespace "`+ns)
 	})
+	_, err := lease.NewManager(nil, "", lease.Options{}).Held(t.Context())
+	require.ErrorIs(t, err, lease.ErrNoHolder)
 }

@@ -59,6 +59,13 @@ func parseRecord(n *corev1.Node) (*Record, error) {
 	return r, nil
 }
 
+// Unrecorded says that n carries our taint and no record: an operator that kept none left it so. As long as its lease is
+// ours, a Start takes the marks for ours, and the Stop after it takes them off.
+func Unrecorded(n *corev1.Node) bool {
+	_, recorded := n.Annotations[RecordAnnotation]
+	return !recorded && slices.ContainsFunc(n.Spec.Taints, isOurs)
+}
+
 // decodeRecord is strict: what a record lacks might be the very thing that is somebody else's.
 func decodeRecord(text []byte) (*Record, error) {
 	var keys map[string]json.RawMessage

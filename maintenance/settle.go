@@ -34,8 +34,7 @@ func settle(n *corev1.Node, prior State, resumed bool, holder string) settled {
 		return settled{record: r, write: true}
 	case err != nil && !unmarked(n):
 		return settled{unreadable: true}
-	case err == nil && resumed && slices.ContainsFunc(n.Spec.Taints, isOurs):
-		// No record, yet our lease and our taint: an operator that kept no records left them.
+	case resumed && Unrecorded(n):
 		return settled{record: adoptedRecord(n, holder), write: true, count: true}
 	default:
 		return settled{record: newRecord(n, holder), write: true, count: true}

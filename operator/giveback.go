@@ -91,5 +91,8 @@ func (r *Reconciler) handOver(ctx context.Context, node string) (bool, error) {
 	if err := r.live.Get(ctx, client.ObjectKey{Name: name}, heir); err != nil {
 		return false, fmt.Errorf("handing node %q over to NodeMaintenance %q: %w", node, name, err)
 	}
+	if heir.Spec.NodeName != node { // made again under its name since
+		return false, fmt.Errorf("handing node %q over to NodeMaintenance %q: it is for node %q now", node, name, heir.Spec.NodeName)
+	}
 	return r.adopt(ctx, heir)
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,22 +19,34 @@ import (
 	"github.com/nodemaint/nodemaint/maintenance"
 )
 
-// leftovers gives nodes back, once, when the operator begins to lead: those whose object went without a word while
-// no operator ran. Their leases are ours still, and no object is for them. It is a runnable of the manager.
+// leftovers gives nodes back when the operator begins to lead: those whose object went without a word while no
+// operator ran. Their leases are ours still, and no object is for them. It is a runnable of the manager, and done when
+// each node that was held at the beginning is given back or watched for an object. What is held later is not its business.
 type leftovers struct {
 	*Reconciler
 	held func(context.Context) ([]maintenance.Held, error)
 }
 
+// errNotWatched is for a node whose object has yet to have its first pass: if it goes before, nobody else will know.
+var errNotWatched = errors.New("its NodeMaintenance has not been worked on yet")
+
 // Start looks, and gives back, until it has succeeded or ctx ends.
 func (l *leftovers) Start(ctx context.Context) error {
-	log := logf.FromContext(ctx).WithName("leftovers")
-	ctx = logf.IntoContext(ctx, log)
+	ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithName("leftovers"))
 	pauses := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.1, Steps: math.MaxInt32, Cap: retryMax}
+	var open []maintenance.Held
+	listed := false
 	return ended(ctx, pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := l.clear(ctx)
+		var err error
+		if !listed {
+			open, err = l.list(ctx)
+			listed = err == nil
+		}
+		if err == nil {
+			open, err = l.clear(ctx, open)
+		}
 		if err != nil && ctx.Err() == nil {
-			log.Error(err, "nodes that no NodeMaintenance is for may be in maintenance still; trying again")
+			logf.FromContext(ctx).Info("nodes that no NodeMaintenance is for may be in maintenance still; looking again", "reason", err.Error())
 		}
 		return err == nil, nil
 	}))
@@ -47,62 +60,76 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// clear gives back each node that is left over. A node that cannot be given back holds up no other.
-func (l *leftovers) clear(ctx context.Context) error {
-	left, err := l.look(ctx)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for _, was := range left {
-		if err := l.clearOne(ctx, was); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-func (l *leftovers) clearOne(ctx context.Context, was *v1beta1.NodeMaintenance) error {
-	ctx, done := context.WithTimeout(withObject(ctx, was), passLimit)
-	defer done()
-	logf.FromContext(ctx).Info("giving a node back that no NodeMaintenance is for", "node", was.Spec.NodeName)
-	return l.leave(ctx, was.Spec.NodeName)
-}
-
-// look returns, for each node that is left over, what is known of the object that it was for. The objects are asked for
-// after the leases: an object stands before its lease does.
-func (l *leftovers) look(ctx context.Context) ([]*v1beta1.NodeMaintenance, error) {
+func (l *leftovers) list(ctx context.Context) ([]maintenance.Held, error) {
 	ctx, done := context.WithTimeout(ctx, passLimit)
 	defer done()
-	held, err := l.held(ctx)
-	if err != nil || len(held) == 0 {
-		return nil, err
-	}
-	all, err := list(ctx, l.live)
-	if err != nil {
-		return nil, fmt.Errorf("looking for nodes that no NodeMaintenance is for: %w", err)
-	}
-	return leftOver(held, all), nil
+	return l.held(ctx)
 }
 
-// leftOver decides which nodes are left over: those held that no object is for. One that goes, our finalizer
-// taken off, is for its node no longer.
-func leftOver(held []maintenance.Held, all []v1beta1.NodeMaintenance) []*v1beta1.NodeMaintenance {
-	wanted := map[string]bool{}
-	for i := range all {
-		if all[i].DeletionTimestamp == nil || controllerutil.ContainsFinalizer(&all[i], v1beta1.Finalizer) {
-			wanted[all[i].Spec.NodeName] = true
+// clear gives back those of the nodes that are left over, one after the other, and returns which it has to look at again.
+// The objects are asked for after the leases: an object stands before its lease does.
+func (l *leftovers) clear(ctx context.Context, held []maintenance.Held) ([]maintenance.Held, error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	listing, done := context.WithTimeout(ctx, passLimit)
+	defer done()
+	all, err := list(listing, l.live)
+	if err != nil {
+		return held, err
+	}
+	var open []maintenance.Held
+	var failed []error
+	for _, h := range held {
+		if err := l.clearOne(ctx, h, wantedFor(h.Node, all)); err != nil {
+			open, failed = append(open, h), append(failed, fmt.Errorf("node %q: %w", h.Node, err))
 		}
 	}
-	var out []*v1beta1.NodeMaintenance
-	for _, h := range held {
-		if !wanted[h.Node] {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: h.NodeUID}}
-			out = append(out, &v1beta1.NodeMaintenance{ // its UID names the events
-				ObjectMeta: metav1.ObjectMeta{UID: h.UID, OwnerReferences: []metav1.OwnerReference{ownerReference(node)}},
-				Spec:       v1beta1.NodeMaintenanceSpec{NodeName: h.Node},
-			})
+	return open, errors.Join(failed...)
+}
+
+// clearOne gives a node back that no object is for. An error: it has to be looked at again.
+func (l *leftovers) clearOne(ctx context.Context, h maintenance.Held, wanted []v1beta1.NodeMaintenance) error {
+	for i := range wanted {
+		if was := l.watches.of(wanted[i].Name); was != nil && was.UID == wanted[i].UID {
+			return nil // whatever becomes of it, its node is known
+		}
+	}
+	if len(wanted) > 0 {
+		return errNotWatched
+	}
+	ctx, done := context.WithTimeout(withObject(ctx, unseen(h)), passLimit)
+	defer done()
+	log := logf.FromContext(ctx).WithValues("node", h.Node)
+	node := &corev1.Node{}
+	if err := l.live.Get(ctx, client.ObjectKey{Name: h.Node}, node); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("getting it: %w", err)
+	}
+	if maintenance.Unrecorded(node) { // without the lease nobody could tell whose its marks are
+		log.Info("left as it is: no NodeMaintenance is for it, and whoever put it under maintenance kept no record. The next NodeMaintenance for it gives it back")
+		return nil
+	}
+	log.Info("giving a node back that no NodeMaintenance is for")
+	return l.leave(ctx, h.Node)
+}
+
+// wantedFor returns the objects that see to a node: those that may act for it, and those that have yet to give it back.
+func wantedFor(node string, all []v1beta1.NodeMaintenance) []v1beta1.NodeMaintenance {
+	var out []v1beta1.NodeMaintenance
+	for _, nm := range all {
+		gives := nm.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(&nm, v1beta1.Finalizer)
+		if nm.Spec.NodeName == node && (gives || acts([]v1beta1.NodeMaintenance{nm}, node) != "") {
+			out = append(out, nm)
 		}
 	}
 	return out
+}
+
+// unseen stands for the object that the node was held for, whose name nobody knows. Its UID, the lease's, names the events.
+func unseen(h maintenance.Held) *v1beta1.NodeMaintenance {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.Node, UID: h.NodeUID}}
+	return &v1beta1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{UID: h.UID, OwnerReferences: []metav1.OwnerReference{ownerReference(node)}},
+		Spec:       v1beta1.NodeMaintenanceSpec{NodeName: h.Node},
+	}
 }

@@ -128,8 +128,8 @@ var mutants = []mutant{
 	},
 	{
 		bug: "give back what objects are for, at each start", file: "operator/leftovers.go", tests: "./operator",
-		was: `if !wanted[h.Node] {`,
-		is:  `if wanted == nil || h.Node != "" {`,
+		was: `if len(wanted) > 0 {`,
+		is:  `if len(wanted) > 1 {`,
 	},
 	{
 		bug: "let a delete wait for its object's pass", file: "operator/passes.go", tests: "./operator",
