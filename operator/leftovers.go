@@ -27,10 +27,7 @@ type leftovers struct {
 	held func(context.Context) ([]maintenance.Held, error)
 }
 
-// errNotWatched is for a node whose object has yet to have its first pass: if it goes before, nobody else will know.
-var errNotWatched = errors.New("its NodeMaintenance has not been worked on yet")
-
-// Start looks, and gives back, until it has succeeded or ctx ends.
+// Start looks, and gives back, until it is done or ctx ends.
 func (l *leftovers) Start(ctx context.Context) error {
 	ctx = logf.IntoContext(ctx, logf.FromContext(ctx).WithName("leftovers"))
 	pauses := wait.Backoff{Duration: retryMin, Factor: 2, Jitter: 0.1, Steps: math.MaxInt32, Cap: retryMax}
@@ -42,13 +39,13 @@ func (l *leftovers) Start(ctx context.Context) error {
 			open, err = l.list(ctx)
 			listed = err == nil
 		}
-		if err == nil {
+		if listed && len(open) > 0 {
 			open, err = l.clear(ctx, open)
 		}
 		if err != nil && ctx.Err() == nil {
 			logf.FromContext(ctx).Info("nodes that no NodeMaintenance is for may be in maintenance still; looking again", "reason", err.Error())
 		}
-		return err == nil, nil
+		return listed && len(open) == 0, nil
 	}))
 }
 
@@ -69,9 +66,6 @@ func (l *leftovers) list(ctx context.Context) ([]maintenance.Held, error) {
 // clear gives back those of the nodes that are left over, one after the other, and returns which it has to look at again.
 // The objects are asked for after the leases: an object stands before its lease does.
 func (l *leftovers) clear(ctx context.Context, held []maintenance.Held) ([]maintenance.Held, error) {
-	if len(held) == 0 {
-		return nil, nil
-	}
 	listing, done := context.WithTimeout(ctx, passLimit)
 	defer done()
 	all, err := list(listing, l.live)
@@ -81,36 +75,42 @@ func (l *leftovers) clear(ctx context.Context, held []maintenance.Held) ([]maint
 	var open []maintenance.Held
 	var failed []error
 	for _, h := range held {
-		if err := l.clearOne(ctx, h, wantedFor(h.Node, all)); err != nil {
-			open, failed = append(open, h), append(failed, fmt.Errorf("node %q: %w", h.Node, err))
+		known, err := l.clearOne(ctx, h, wantedFor(h.Node, all))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("node %q: %w", h.Node, err))
+		}
+		if !known {
+			open = append(open, h)
 		}
 	}
 	return open, errors.Join(failed...)
 }
 
-// clearOne gives a node back that no object is for. An error: it has to be looked at again.
-func (l *leftovers) clearOne(ctx context.Context, h maintenance.Held, wanted []v1beta1.NodeMaintenance) error {
+// clearOne gives a node back that no object is for, and says whether it need not be looked at again. An object that is for
+// it must have had its first pass: if it goes before, nobody else will know.
+func (l *leftovers) clearOne(ctx context.Context, h maintenance.Held, wanted []v1beta1.NodeMaintenance) (bool, error) {
 	for i := range wanted {
 		if was := l.watches.of(wanted[i].Name); was != nil && was.UID == wanted[i].UID {
-			return nil // whatever becomes of it, its node is known
+			return true, nil // whatever becomes of it, its node is known
 		}
 	}
 	if len(wanted) > 0 {
-		return errNotWatched
+		return false, nil
 	}
 	ctx, done := context.WithTimeout(withObject(ctx, unseen(h)), passLimit)
 	defer done()
 	log := logf.FromContext(ctx).WithValues("node", h.Node)
 	node := &corev1.Node{}
 	if err := l.live.Get(ctx, client.ObjectKey{Name: h.Node}, node); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("getting it: %w", err)
+		return false, fmt.Errorf("getting it: %w", err)
 	}
 	if maintenance.Unrecorded(node) { // without the lease nobody could tell whose its marks are
 		log.Info("left as it is: no NodeMaintenance is for it, and whoever put it under maintenance kept no record. The next NodeMaintenance for it gives it back")
-		return nil
+		return true, nil
 	}
 	log.Info("giving a node back that no NodeMaintenance is for")
-	return l.leave(ctx, h.Node)
+	err := l.leave(ctx, h.Node)
+	return err == nil, err
 }
 
 // wantedFor returns the objects that see to a node: those that may act for it, and those that have yet to give it back.

@@ -157,7 +157,9 @@ func TestGoneBeforeItsFirstPass(t *testing.T) {
 // An object that has come since the look has its node.
 func TestLeftOverIsHandedOver(t *testing.T) {
 	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
-	require.NoError(t, (&leftovers{Reconciler: r.Reconciler}).clearOne(t.Context(), maintenance.Held{Node: "n1"}, nil))
+	known, err := (&leftovers{Reconciler: r.Reconciler}).clearOne(t.Context(), maintenance.Held{Node: "n1"}, nil)
+	require.NoError(t, err)
+	require.True(t, known)
 	require.Empty(t, r.engine.stopped)
 	require.NotEmpty(t, r.read("a").Finalizers)
 }
