@@ -68,3 +68,23 @@ func TestObjectThatCannotBeAdopted(t *testing.T) {
 	require.Contains(t, r.read("a").Status.LastError, "may not be patched")
 	require.Empty(t, r.engine.started)
 }
+
+// An operator that was cut off comes back to its cache sooner than that comes back to the API server. An object with our
+// finalizer may be gone by then all the same: a deletion may have crossed the write that put it on.
+func TestAnObjectThatWentWhileTheOperatorWasCutOff(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	r.engine.during = func(context.Context) error { return errors.New("connection refused") }
+	require.Error(t, r.reconcile("a"))
+	r.engine.during, r.engine.started = nil, nil
+	r.live = newRoom(t, interceptor.Funcs{}, aNode("n1")).client
+	require.NoError(t, r.reconcile("a"))
+	require.Empty(t, r.engine.started)
+
+	now := r.read("a")
+	now.Finalizers = nil
+	require.NoError(t, r.client.Update(t.Context(), now))
+	r.remove("a")
+	require.NoError(t, r.reconcile("a"), "and once the cache shows it")
+	require.Equal(t, []string{"n1"}, r.engine.stopped)
+}

@@ -84,11 +84,12 @@ func (r *Reconciler) maintain(ctx context.Context, nm *v1beta1.NodeMaintenance) 
 	return r.pass(ctx, nm)
 }
 
-// current returns nm as the API server has it, if its node is not watched yet: a cache may begin in the past, and
-// show an object that has given its node back long since. It returns nil if there is no such object any more.
-// Without our finalizer it begins with a write that fails if the cache is old.
+// current returns nm as the API server has it, if its node is not watched yet, or the last pass failed: a cache may begin in
+// the past, or be cut off as the pass was, and show an object that has given its node back long since. It returns nil if
+// there is no such object any more. Without our finalizer it begins with a write that fails if the cache is old.
 func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (*v1beta1.NodeMaintenance, error) {
-	if r.watches.of(nm.Name) != nil || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
+	seen := r.watches.of(nm.Name) != nil && r.watches.resting(nm.Name) == nil
+	if seen || !controllerutil.ContainsFinalizer(nm, v1beta1.Finalizer) {
 		return nm, nil
 	}
 	live := &v1beta1.NodeMaintenance{}

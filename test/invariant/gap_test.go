@@ -73,3 +73,24 @@ func TestWithoutGaps(t *testing.T) {
 		})
 	}
 }
+
+func TestWithoutUnseen(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	gaps := []Gap{{"n", at(10).Add(500 * time.Millisecond), at(20)}}
+	for _, tc := range []struct {
+		reason    string
+		breach    Breach
+		explained bool
+	}{
+		{"begun in the gap", Breach{Rule: ruleToldEnd, node: "n", begun: at(12)}, true},
+		{"begun in its first second", Breach{Rule: ruleToldEnd, node: "n", begun: at(10)}, true},
+		{"before", Breach{Rule: ruleToldEnd, node: "n", begun: at(9)}, false},
+		{"after", Breach{Rule: ruleToldEnd, node: "n", begun: at(20)}, false},
+		{"of another node", Breach{Rule: ruleToldEnd, node: "m", begun: at(12)}, false},
+		{"another rule", Breach{Rule: "told all", node: "n", begun: at(12)}, false},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			require.Equal(t, tc.explained, len(WithoutUnseen([]Breach{tc.breach}, gaps)) == 0)
+		})
+	}
+}

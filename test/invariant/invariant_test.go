@@ -201,10 +201,13 @@ func TestTold(t *testing.T) {
 		{"of a node, for one object", Snapshot{Events: []corev1.Event{uncordoned("u1-a", 1), uncordoned("u1-a", 1)}}, "UncordonNode was told 2 times"},
 	})
 	check(t, ToldAll, []row{
-		{"there, and one that is gone", Snapshot{Maintenances: there, Events: []corev1.Event{event("u1", begun, 1), event("u1", succeeded, 1), event("u2", begun, 1), event("u2", removed, 1)}}, ""},
+		{"there", Snapshot{Maintenances: there, Events: []corev1.Event{event("u1", begun, 1), event("u1", succeeded, 1)}}, ""},
 		{"one that is on its way", Snapshot{Maintenances: []v1beta1.NodeMaintenance{maintained(v1beta1.MaintenanceRunning, 0)}}, ""},
 		{"silent about its success", Snapshot{Maintenances: there, Events: []corev1.Event{event("u1", begun, 1)}}, "without SucceedMaintenance"},
 		{"silent about its beginning", Snapshot{Maintenances: there, Events: []corev1.Event{event("u1", succeeded, 1)}}, "without BeginMaintenance"},
+	})
+	check(t, ToldEnd, []row{
+		{"one that is there, and one that is gone", Snapshot{Maintenances: there, Events: []corev1.Event{event("u1", begun, 1), event("u2", begun, 1), event("u2", removed, 1)}}, ""},
 		{"silent about its end", Snapshot{Events: []corev1.Event{event("u1", begun, 1)}}, "never told RemovedMaintenance"},
 	})
 }
@@ -229,10 +232,13 @@ func TestAlwaysAndAtRest(t *testing.T) {
 		Nodes: []corev1.Node{
 			node(cordoned), node(annotated(maintenance.RecordAnnotation, "{}"), func(n *corev1.Node) { n.Name, n.UID = "m", "m-uid" }),
 		},
-		Pods:         []corev1.Pod{pod()},
-		Maintenances: []v1beta1.NodeMaintenance{maintained(v1beta1.MaintenanceRunning, 100, func(nm *v1beta1.NodeMaintenance) { nm.UID = "u2" })},
-		Leases:       []coordinationv1.Lease{leaseOf("l", "m", ourHolder, "old")},
-		Events:       []corev1.Event{event("u1", begun, 2)},
+		Pods: []corev1.Pod{pod()},
+		Maintenances: []v1beta1.NodeMaintenance{
+			maintained(v1beta1.MaintenanceRunning, 100, func(nm *v1beta1.NodeMaintenance) { nm.UID = "u2" }),
+			maintained(v1beta1.MaintenanceSucceeded, 100, func(nm *v1beta1.NodeMaintenance) { nm.UID, nm.Name, nm.Spec.NodeName = "u3", "x", "x" }),
+		},
+		Leases: []coordinationv1.Lease{leaseOf("l", "m", ourHolder, "old")},
+		Events: []corev1.Event{event("u1", begun, 2), event("u3", begun, 1)},
 	}
 	names := func(all []Breach) (out []string) {
 		for _, b := range all {
@@ -243,5 +249,5 @@ func TestAlwaysAndAtRest(t *testing.T) {
 	before := map[string]Look{"m": LookOf(new(node()))}
 	always := []string{"progress", "given back", "one holder", "told once"}
 	require.Equal(t, always, names(Always(s, before)))
-	require.Equal(t, append(always, "done", "told all", "no lease left", "unschedulable taint"), names(AtRest(s, before)))
+	require.Equal(t, append(always, "done", "told all", "told its end", "no lease left", "unschedulable taint"), names(AtRest(s, before)))
 }

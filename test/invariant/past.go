@@ -10,19 +10,20 @@ import (
 	"github.com/nodemaint/nodemaint/test/cluster"
 )
 
-// Evictions holds that user, the operator, posted an eviction only while the pod's node had a NodeMaintenance and
-// its lease was ours. Every NodeMaintenance must be named like its node, and nodeOf say which node a pod is on.
+// Evictions holds that user, the operator, posted an eviction only while the pod's node had a NodeMaintenance, or
+// in a gap, and its lease was ours. Every NodeMaintenance must be named like its node, and nodeOf say which node a pod is on.
 //
 // A request that the API server could not answer may have taken effect all the same: it counts for us. So does
 // what is not in the log at all, such as the end of an object that went with its CustomResourceDefinition.
 func Evictions(log []cluster.AuditEvent, user string, nodeOf func(namespace, pod string) string) []Breach {
 	r := rule{name: "eviction"}
+	gaps := Gaps(log, user)
 	objects, leases := map[string]object{}, map[string]bool{}
 	for _, e := range inOrder(log) {
 		switch {
 		case isEviction(e) && e.User == user:
 			n := nodeOf(e.Namespace, e.Name)
-			if !objects[n].there {
+			if !objects[n].there && !explained(n, gaps, e.Time, e.Time) {
 				r.broken(e.Namespace+"/"+e.Name, "an eviction was posted at %s, when node %q had no NodeMaintenance", e.Time, n)
 			}
 			if !leases[n] {

@@ -4,6 +4,7 @@ package invariant
 
 import (
 	"fmt"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,9 @@ type Breach struct {
 	Object string
 	// Words say what is there instead.
 	Words string
+
+	node  string    // of an object whose end was not told
+	begun time.Time // when that told its beginning
 }
 
 // String says all of it in one line.
@@ -43,7 +47,7 @@ type rule struct {
 }
 
 func (r *rule) broken(object, format string, args ...any) {
-	r.out = append(r.out, Breach{r.name, object, fmt.Sprintf(format, args...)})
+	r.out = append(r.out, Breach{Rule: r.name, Object: object, Words: fmt.Sprintf(format, args...)})
 }
 
 // Always returns what breaks a rule of any moment. Before is how each node looks without a maintenance; nodes that
@@ -54,7 +58,7 @@ func Always(s Snapshot, before map[string]Look) []Breach {
 
 // AtRest returns what breaks a rule of a cluster where nothing stands in the way any more, those of any moment too.
 func AtRest(s Snapshot, before map[string]Look) []Breach {
-	return join(Always(s, before), Done(s), ToldAll(s), NoLeaseLeft(s), TaintFollowsCordon(s))
+	return join(Always(s, before), Done(s), ToldAll(s), ToldEnd(s), NoLeaseLeft(s), TaintFollowsCordon(s))
 }
 
 func join(all ...[]Breach) []Breach {

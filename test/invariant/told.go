@@ -55,14 +55,11 @@ func ToldOnce(s Snapshot) []Breach {
 	return r.out
 }
 
-// ToldAll holds that an object has told of each step that it has made: one that is there of its beginning and of
-// its success, and one that has gone, and had begun, of its end.
+// ToldAll holds that an object that is there has told of each step that it has made: of its beginning and of its success.
 func ToldAll(s Snapshot) []Breach {
 	r := rule{name: "told all"}
 	told := s.told()
-	there := map[types.UID]bool{}
 	for _, nm := range s.Maintenances {
-		there[nm.UID] = true
 		if nm.Status.Phase != v1beta1.MaintenanceSucceeded {
 			continue
 		}
@@ -72,12 +69,29 @@ func ToldAll(s Snapshot) []Breach {
 			}
 		}
 	}
-	for st := range told {
-		if st.reason == begun && !there[st.object] && told[step{st.object, removed}] == 0 {
-			r.broken(string(st.object), "it has begun, is gone, and never told %s", removed)
+	return r.out
+}
+
+const ruleToldEnd = "told its end"
+
+// ToldEnd holds that an object that has gone, and had begun, has told of its end.
+func ToldEnd(s Snapshot) []Breach {
+	told := s.told()
+	there := map[types.UID]bool{}
+	for _, nm := range s.Maintenances {
+		there[nm.UID] = true
+	}
+	var out []Breach
+	for _, e := range s.Events {
+		of := e.InvolvedObject
+		if e.Reason == begun && !there[of.UID] && told[step{of.UID, removed}] == 0 {
+			out = append(out, Breach{
+				Rule: ruleToldEnd, Object: string(of.UID), Words: "it has begun, is gone, and never told " + removed,
+				node: of.Name, begun: e.FirstTimestamp.Time,
+			})
 		}
 	}
-	return r.out
+	return out
 }
 
 // Done holds that every object has succeeded and nothing stands in its way.
