@@ -132,6 +132,11 @@ var mutants = []mutant{
 		is:  `if len(wanted) > 1 {`,
 	},
 	{
+		bug: "believe a cache that was cut off", file: "operator/reconciler.go", tests: "./operator",
+		was: `seen := r.watches.of(nm.Name) != nil && r.watches.resting(nm.Name) == nil`,
+		is:  `seen := r.watches.of(nm.Name) != nil`,
+	},
+	{
 		bug: "let a delete wait for its object's pass", file: "operator/passes.go", tests: "./operator",
 		was: `end(errGoing)`,
 		is:  `_ = end`,
