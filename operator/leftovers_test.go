@@ -141,12 +141,17 @@ func TestLeftOverIsTriedAgain(t *testing.T) {
 // the look for leftovers would know.
 func TestGoneBeforeItsFirstPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(t, interceptor.Funcs{}, aNode("n1"), aNode("n2"), anObject("a", "n1"), anObject("b", "n2"))
+		adopted := anObject("a", "n1")
+		adopted.Finalizers, adopted.OwnerReferences = []string{v1beta1.Finalizer}, []metav1.OwnerReference{ownerReference(aNode("n1"))}
+		r := newRoom(t, interceptor.Funcs{}, aNode("n1"), aNode("n2"), adopted, anObject("b", "n2"))
 		asked := 0
 		done := make(chan error, 1)
 		go func() { done <- (&leftovers{r.Reconciler, heldNodes(&asked, "n1", "n2")}).Start(t.Context()) }()
 		<-time.After(time.Second)
 		require.NoError(t, r.reconcile("b"))
+		now := r.read("a")
+		now.Finalizers = nil
+		require.NoError(t, r.client.Update(t.Context(), now))
 		r.remove("a")
 		require.NoError(t, r.reconcile("a"))
 		require.NoError(t, <-done)

@@ -20,7 +20,7 @@ type original struct {
 	nodes []string // to be drained
 }
 
-// make makes the original.
+// original makes it.
 func (b *bench) original(ctx context.Context, l load) (original, error) {
 	dir, err := os.MkdirTemp(b.dir, "original-")
 	if err != nil {

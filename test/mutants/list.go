@@ -127,7 +127,7 @@ var mutants = []mutant{
 		is:  `if err != nil || !handedOver {`,
 	},
 	{
-		bug: "give back what objects are for, at each start", file: "operator/leftovers.go", tests: "./operator",
+		bug: "leave a node to an object before its first pass", file: "operator/leftovers.go", tests: "./operator",
 		was: `if len(wanted) > 0 {`,
 		is:  `if len(wanted) > 1 {`,
 	},
