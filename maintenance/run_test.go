@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemaint/nodemaint/maintenance"
 	mt "github.com/nodemaint/nodemaint/maintenance/maintenancetest"
@@ -191,6 +192,17 @@ func TestWatchWakes(t *testing.T) {
 			want   bool
 		}{
 			{"the node", func() { s.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] = "b" }) }, true},
+			{"a heartbeat", func() {
+				s.EditNode("n1", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })
+			}, false},
+			{"that the node is not ready", func() {
+				s.EditNode("n1", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+			}, true},
+			{"a condition of a pod that nobody reads", func() {
+				s.EditPod("shop", "web-0", func(p *corev1.Pod) {
+					p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+				})
+			}, false},
 			{"a burst", func() {
 				for range 3 {
 					s.EditNode("n1", func(n *corev1.Node) { n.Labels["a"] += "b" })

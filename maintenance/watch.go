@@ -54,7 +54,14 @@ func (e *Engine) copyOf(node string) *mirror.Mirror[*corev1.Node] {
 	return e.copies[node]
 }
 
-// stripNode takes off what no pass reads. It may not take off what a pass writes.
+// stripNode takes off what no pass reads. It may not take off what a pass writes. Of the status, which changes with each
+// heartbeat, only since when the node is ready, or not, is read.
 func stripNode(n *corev1.Node) {
-	n.Status = corev1.NodeStatus{Conditions: n.Status.Conditions}
+	var ready []corev1.NodeCondition
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			ready = append(ready, corev1.NodeCondition{Type: c.Type, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	n.Status = corev1.NodeStatus{Conditions: ready}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +36,7 @@ type Scope[T runtime.Object] struct {
 	Fields string
 	// Strip takes off what nobody reads, to save memory; nil keeps all.
 	Strip func(T)
-	// Changed is called after an object was added, changed or removed, and whenever the watch
+	// Changed is called after an object was added, changed in what Strip leaves, or removed, and whenever the watch
 	// breaks or stands again. It must not block.
 	Changed func()
 }
@@ -93,8 +94,12 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lw, client),
 		ObjectType:    zero,
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { m.changed() },
-			UpdateFunc: func(any, any) { m.changed() },
+			AddFunc: func(any) { m.changed() },
+			UpdateFunc: func(was, is any) {
+				if !alike(was, is) {
+					m.changed()
+				}
+			},
 			DeleteFunc: func(any) { m.changed() },
 		},
 		Transform: func(obj any) (any, error) {
@@ -117,6 +122,23 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		}
 	}()
 	return m
+}
+
+// alike says whether two states of an object differ in nothing but their version: what changed was stripped.
+func alike(was, is any) bool {
+	a, okA := was.(runtime.Object)
+	b, okB := is.(runtime.Object)
+	if !okA || !okB {
+		return false
+	}
+	a = a.DeepCopyObject()
+	now, err := meta.Accessor(b)
+	old, errOld := meta.Accessor(a)
+	if err != nil || errOld != nil {
+		return false
+	}
+	old.SetResourceVersion(now.GetResourceVersion())
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // quiet keeps the informer from logging that a request ended because the mirror did: of all errors, it
