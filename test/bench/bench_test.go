@@ -37,6 +37,25 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestTurns(t *testing.T) {
+	seen := map[int]bool{}
+	for _, w := range workloads() {
+		seen[w.turn] = true
+		require.LessOrEqual(t, w.turn, turns, "%s would never be measured", w.name)
+		require.Positive(t, w.turn, "%s would never be measured", w.name)
+	}
+	require.Len(t, seen, turns)
+	for _, w := range workloads() {
+		if _, races := w.kind.(race); races {
+			require.Empty(t, beside(w, workloads()), "%s: whoever is timed against others has the machine for itself", w.name)
+		}
+	}
+	light, err := choose("W1,W2,W6,W7")
+	require.NoError(t, err)
+	require.Equal(t, " Measured at the same time as W6 and W7.", beside(light[1], light))
+	require.Empty(t, beside(light[1], light[:2]))
+}
+
 func TestField(t *testing.T) {
 	requests := make([]cluster.AuditEvent, 300)
 	spent := clusterCPU{cluster.APIServer: 4 * time.Second, cluster.Etcd: 3 * time.Second}.since(

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/nodemaint/nodemaint/test/bench/report"
 	"github.com/nodemaint/nodemaint/test/cluster"
@@ -29,10 +30,10 @@ type bench struct {
 	program  string // the operator
 	peer     string // the program of the library loop and of the limit
 	binaries cluster.Binaries
-	dir      string // for files that nobody needs afterwards
-	tell     *progress
-	only     string // if not empty, only contenders whose name contains it
-	requests bool   // print each contender's requests by kind
+	dir      string  // for files that nobody needs afterwards
+	tell     *teller // of one workload
+	only     string  // if not empty, only contenders whose name contains it
+	requests bool    // print each contender's requests by kind
 }
 
 func runBench(ctx context.Context, args []string) error {
@@ -68,36 +69,54 @@ func runBench(ctx context.Context, args []string) error {
 	return b.all(ctx, chosen, run, report.Dir(filepath.Join(deploy.Root(), "docs")))
 }
 
-// all measures the workloads one after another. One that cannot be measured does not keep the others from it.
+// all measures the workloads turn by turn. One that cannot be measured does not keep the others from it.
 func (b *bench) all(ctx context.Context, chosen []workload, run report.Run, docs report.Dir) error {
-	var sections []report.Section
-	var errs error
-	b.tell = newProgress(os.Stderr, chosen)
-	for _, w := range chosen {
-		if ctx.Err() != nil {
-			break
+	measured, errs := make([]report.Section, len(chosen)), make([]error, len(chosen))
+	tell := newProgress(os.Stderr)
+	for turn := range turns {
+		var all sync.WaitGroup
+		for i, w := range chosen {
+			if turn+1 != w.turn || ctx.Err() != nil {
+				continue
+			}
+			all.Go(func() {
+				s, err := b.one(ctx, w, tell)
+				s.Run, s.How = run, s.How+beside(w, chosen)
+				if err == nil && b.only == "" {
+					err = docs.Save(s)
+				}
+				measured[i], errs[i] = s, err
+			})
 		}
-		b.tell.workload(w)
-		s, err := w.kind.measure(ctx, b)
-		if err != nil {
-			errs = errors.Join(errs, fmt.Errorf("workload %s: %w", w.name, err))
+		all.Wait()
+	}
+	tell.close()
+	var sections []report.Section
+	for i, s := range measured {
+		if errs[i] != nil || s.Workload == "" {
 			continue
 		}
-		s.Workload, s.Title, s.Run = w.name, w.title, run
 		sections = append(sections, s)
-		if b.only == "" {
-			errs = errors.Join(errs, docs.Save(s))
-		}
-	}
-	b.tell.close()
-	errs = errors.Join(errs, context.Cause(ctx))
-	for _, s := range sections {
 		fmt.Printf("\n%s: %s\n\n%s", s.Workload, s.Title, s.Table())
 	}
+	err := errors.Join(append(errs, context.Cause(ctx))...)
 	if b.only != "" {
-		return errs
+		return err
 	}
-	return errors.Join(errs, docs.Render(), judge(sections, docs))
+	return errors.Join(err, docs.Render(), judge(sections, docs))
+}
+
+// one measures one workload.
+func (b *bench) one(ctx context.Context, w workload, p *progress) (report.Section, error) {
+	mine := *b
+	mine.tell = p.of(w)
+	s, err := w.kind.measure(ctx, &mine)
+	mine.tell.end(err)
+	if err != nil {
+		return s, fmt.Errorf("workload %s: %w", w.name, err)
+	}
+	s.Workload, s.Title = w.name, w.title
+	return s, nil
 }
 
 // judge prints which targets are met, and returns an error if one is missed without an explanation.

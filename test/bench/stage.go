@@ -50,7 +50,7 @@ type stage struct {
 	nodes    []string // to be drained
 	dir      string
 	peer     string // a program
-	tell     *progress
+	tell     *teller
 	operator *deploy.Process // once it runs
 }
 

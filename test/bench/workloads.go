@@ -14,8 +14,14 @@ import (
 // workload is one thing that is measured.
 type workload struct {
 	name, title string
-	kind        kind
+	// turn is when it is measured, from 1 to turns. Those of one turn run at the same time: what they judge is either far
+	// from its bound or no time at all, and none of them takes the machine for itself.
+	turn int
+	kind kind
 }
+
+// turns is how many there are.
+const turns = 5
 
 // kind is a way of measuring.
 type kind interface {
@@ -26,19 +32,19 @@ type kind interface {
 	measure(ctx context.Context, b *bench) (report.Section, error)
 }
 
-// workloads returns all, in the order in which they are measured.
+// workloads returns all, in the order in which they are shown.
 func workloads() []workload {
 	return []workload{
-		{"W1", "20 nodes of 10 pods", race{load: load{nodes: 20, perNode: 10, daemonSets: 5}, targets: targetsOfW1, rounds: 3}},
-		{"W2", "8 nodes of 5 pods, 3 of the nodes blocked", blocked{load{nodes: 8, perNode: 4, daemonSets: 5}}},
-		{"W3", "1 node of 300 pods", race{load: load{nodes: 1, perNode: 300, daemonSets: 5}, targets: targetsOfW3, rounds: 3}},
-		{"W4", "200 nodes of 20 pods", race{
-			load: load{nodes: 200, perNode: 20, daemonSets: 5}, targets: targetsOfW4, longer: 8 * time.Minute, peers: time.Minute,
+		{"W1", "20 nodes of 10 pods", 1, race{load: load{nodes: 20, perNode: 10, daemonSets: 5}, targets: targetsOfW1, rounds: 3}},
+		{"W2", "8 nodes of 5 pods, 3 of the nodes blocked", 4, blocked{load{nodes: 8, perNode: 4, daemonSets: 5}}},
+		{"W3", "1 node of 300 pods", 2, race{load: load{nodes: 1, perNode: 300, daemonSets: 5}, targets: targetsOfW3, rounds: 3}},
+		{"W4", "200 nodes of 20 pods", 3, race{
+			load: load{nodes: 200, perNode: 20, daemonSets: 5}, targets: targetsOfW4, longer: 8 * time.Minute, peers: 30 * time.Second,
 		}},
-		{"W5", "10 nodes in a cluster of 1,000 nodes and 20,000 pods", footprint{nodes: 1000, drained: 10, few: 2, many: 20}},
-		{"W6", "from the last pod gone to Succeeded stored", finish{nodes: 20, perNode: 5}},
-		{"W7", "from a budget that lets go to the next eviction", wake{nodes: 10}},
-		{"W8", "50 blocked nodes at rest", idle{nodes: 50, window: 2 * time.Minute}},
+		{"W5", "10 nodes in a cluster of 1,000 nodes and 20,000 pods", 5, footprint{nodes: 1000, drained: 10, few: 2, many: 20}},
+		{"W6", "from the last pod gone to Succeeded stored", 4, finish{nodes: 20, perNode: 5}},
+		{"W7", "from a budget that lets go to the next eviction", 4, wake{nodes: 10}},
+		{"W8", "50 blocked nodes at rest", 5, idle{nodes: 50, window: 2 * time.Minute}},
 	}
 }
 
@@ -68,4 +74,18 @@ func choose(names string) ([]workload, error) {
 		}
 	}
 	return out, nil
+}
+
+// beside says which of those that were chosen were measured at the same time.
+func beside(w workload, chosen []workload) string {
+	var others []string
+	for _, o := range chosen {
+		if o.turn == w.turn && o.name != w.name {
+			others = append(others, o.name)
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Measured at the same time as %s.", strings.Join(others, " and "))
 }

@@ -145,7 +145,7 @@ func good(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	config, err := webhooks(ctx, s)
+	config, err := s.Webhook(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemaint/nodemaint/test/deploy"
@@ -84,29 +83,10 @@ func (webhookDown) goOn(ctx context.Context, s *stage, nodes []kit.Node) error {
 
 // ask makes the API server ask for the webhook at that port of this machine.
 func ask(ctx context.Context, s *stage, port int) error {
-	return s.Until(ctx, "the webhook configuration to be written", func(ctx context.Context) error {
-		config, err := webhooks(ctx, s)
-		if err != nil {
-			return err
-		}
-		config.Webhooks[0].ClientConfig.Service.Port = new(int32(port))
-		return s.Update(ctx, config)
-	})
+	return s.EditWebhook(ctx, func(c *admissionv1.WebhookClientConfig) { c.Service.Port = new(int32(port)) })
 }
 
 // trust makes the API server trust that authority, if nobody corrects it.
 func trust(ctx context.Context, s *stage, authority []byte) error {
-	return s.Until(ctx, "the webhook configuration to be written", func(ctx context.Context) error {
-		config, err := webhooks(ctx, s)
-		if err != nil {
-			return err
-		}
-		config.Webhooks[0].ClientConfig.CABundle = authority
-		return s.Update(ctx, config)
-	})
-}
-
-func webhooks(ctx context.Context, s *stage) (*admissionv1.ValidatingWebhookConfiguration, error) {
-	config := &admissionv1.ValidatingWebhookConfiguration{}
-	return config, s.Get(ctx, types.NamespacedName{Name: deploy.WebhookConfig}, config)
+	return s.EditWebhook(ctx, func(c *admissionv1.WebhookClientConfig) { c.CABundle = authority })
 }

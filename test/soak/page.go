@@ -38,7 +38,7 @@ func (r *run) page() string {
 	fmt.Fprintf(&b, "The invariants of `test/invariant` were looked at %d times meanwhile. Now and then every maintenance was ended, every node had to be what "+
 		"it was, and after %s of rest a sample was taken:\n\n", r.looks, settling)
 	b.WriteString(r.table())
-	b.WriteString("\nMemory is what is resident by the kernel's count, goroutines are those of the operator's metrics, watches are all that are open at the " +
+	b.WriteString("\nMemory is what is resident by the kernel's count, goroutines are those of the operator's metrics once the API server's idle connections to the webhook were ended, watches are all that are open at the " +
 		"API server, whose other clients have a constant number. A killed operator begins anew, so it is killed in the first third of the time only, and growth is that of the last " +
 		"process. Its first third of samples, one at least, is left out. Flat is: from the first sample then to the last it grows by no more than the bound, and the " +
 		"line of least squares through all rises over that time by no more than the bound, in percent of their mean.\n\n")

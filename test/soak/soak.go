@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/nodemaint/nodemaint/test/deploy"
 	"github.com/nodemaint/nodemaint/test/faults/kit"
 	"github.com/nodemaint/nodemaint/test/program"
@@ -29,6 +31,7 @@ type run struct {
 	length time.Duration
 	stage  *kit.Stage
 	gauge  *gauge
+	hooks  *kit.Proxy // from the API server to the operator's webhook
 	dice   *rand.Rand
 	began  time.Time
 	faults map[string]int // how often each has happened
@@ -52,9 +55,24 @@ func soak(ctx context.Context, o kit.Options, length time.Duration) (*run, error
 		return r, err
 	}
 	if r.gauge, err = newGauge(ctx, r.stage, port); err == nil {
-		err = r.all(ctx)
+		err = r.overhear(ctx)
 	}
 	return r, errors.Join(err, r.stage.Close())
+}
+
+// overhear makes all rounds with a proxy in front of the webhook. The API server keeps connections to it as it sees fit,
+// and the operator some goroutines for each: they are ended before a quiet sample is taken.
+func (r *run) overhear(ctx context.Context) error {
+	var err error
+	if r.hooks, err = kit.Listen(fmt.Sprintf("127.0.0.1:%d", r.stage.WebhookPort)); err != nil {
+		return err
+	}
+	defer r.hooks.Close()
+	err = r.stage.EditWebhook(ctx, func(c *admissionv1.WebhookClientConfig) { c.Service.Port = new(int32(r.hooks.Port())) })
+	if err != nil {
+		return err
+	}
+	return r.all(ctx)
 }
 
 // all makes rounds until the time is over and enough is known of the last process.
@@ -114,6 +132,7 @@ func (r *run) round(ctx context.Context, all []kit.Node) error {
 	if err := r.stage.Calm(ctx); err != nil {
 		return err
 	}
+	r.stage.Say("%d connections to the webhook ended", r.hooks.Cut())
 	if err := program.Pause(ctx, settling); err != nil {
 		return err
 	}

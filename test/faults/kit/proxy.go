@@ -48,6 +48,9 @@ func Listen(target string) (*Proxy, error) {
 // Addr returns where the proxy listens, as host:port.
 func (p *Proxy) Addr() string { return p.port.addr() }
 
+// Port returns where the proxy listens on the loopback.
+func (p *Proxy) Port() int { return p.port.number }
+
 // Close ends the proxy and all connections.
 func (p *Proxy) Close() {
 	p.Refuse()
