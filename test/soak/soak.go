@@ -34,6 +34,7 @@ type run struct {
 	hooks  *kit.Proxy // from the API server to the operator's webhook
 	dice   *rand.Rand
 	began  time.Time
+	full   float64        // how many watches were open before the first round
 	faults map[string]int // how often each has happened
 	looks  int            // at the invariants
 	clean  bool           // the engine in this process has left no goroutine
@@ -81,7 +82,9 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.dice, r.began = r.stage.Random("faults"), time.Now()
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
 	dog := r.stage.Watch(ctx)
 	for time.Since(r.began) < r.length || len(r.quiet()) < fewest {
 		if err = r.round(ctx, all); err != nil {
@@ -94,6 +97,17 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	return r.last(ctx, all)
+}
+
+// begin notes what is watched while no node is under maintenance, and starts the clock.
+func (r *run) begin(ctx context.Context) error {
+	if err := program.Pause(ctx, settling); err != nil {
+		return err
+	}
+	s, err := r.gauge.read(ctx, r.stage.Operator.PID())
+	r.full = s.watches
+	r.dice, r.began = r.stage.Random("faults"), time.Now()
+	return err
 }
 
 // last is what is done once, after all rounds.
@@ -129,7 +143,7 @@ func (r *run) round(ctx context.Context, all []kit.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := r.stage.Calm(ctx); err != nil {
+	if err := errors.Join(r.stage.Calm(ctx), r.watching(ctx)); err != nil {
 		return err
 	}
 	r.stage.Say("%d connections to the webhook ended", r.hooks.Cut())
@@ -138,6 +152,24 @@ func (r *run) round(ctx context.Context, all []kit.Node) error {
 	}
 	return r.take(ctx, quiet)
 }
+
+// watching waits until all is watched that was before the first round. An informer whose connection was broken several times
+// in a row pauses for up to a minute before it tries again.
+func (r *run) watching(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, kit.Patience, errWatchless)
+	defer cancel()
+	for {
+		s, err := r.gauge.read(ctx, r.stage.Operator.PID())
+		if err != nil || s.watches >= r.full {
+			return err
+		}
+		if err := program.Pause(ctx, time.Second); err != nil {
+			return fmt.Errorf("%.0f of %.0f watches are open: %w", s.watches, r.full, err)
+		}
+	}
+}
+
+var errWatchless = errors.New("what was watched before the first fault is not watched any more")
 
 var errOver = errors.New("the round is over")
 
