@@ -97,7 +97,7 @@ vuln: ## look for known vulnerabilities that the code reaches
 	test -z "$$bad" || { echo "vulnerable:$$bad"; exit 1; }
 
 .PHONY: tidy
-tidy:
+tidy: ## go mod tidy in every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: verify

@@ -102,7 +102,7 @@ func soonest(a, b time.Duration) time.Duration {
 }
 
 // Plan reports what a first Pass would find and do, and touches nothing: pods it would evict are
-// Deferred.
+// Deferred. Errors: node is empty, or the pods could not be listed.
 func (d *Drainer) Plan(ctx context.Context, node string) (Report, error) {
 	m, now := newMemory(), d.opts.Clock.Now()
 	pods, err := d.judged(ctx, node, m)

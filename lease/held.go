@@ -14,7 +14,7 @@ import (
 
 // Held is a node whose lease is ours, run out or not.
 type Held struct {
-	// Node is the node's name, as the lease names its owner: its own name has lost the case of it. NodeUID is the
+	// Node is the node's name, as the lease names its owner: in the name of the lease all letters are small. NodeUID is the
 	// owner's UID; empty if the lease has lost its owner.
 	Node    string
 	NodeUID types.UID

@@ -109,7 +109,7 @@ type Grant struct {
 	Resumed bool
 }
 
-// Acquire makes the lease of n ours, or keeps it so; it writes only what is owed. Errors: HeldError if
+// Acquire makes the lease of n ours, or keeps it so; it writes only what is owed. Of n it reads name and UID. Errors: HeldError if
 // somebody else holds it, RefusedError if it may not be had or nobody can say whose it is, ErrNameTooLong, ErrNoHolder, else what
 // the API server answered.
 func (m *Manager) Acquire(ctx context.Context, n *corev1.Node) (Grant, error) {
@@ -254,7 +254,7 @@ func (m *Manager) createNamespace(ctx context.Context) error {
 }
 
 // Release deletes the lease of node if it is ours, so that the next holder need not wait. A lease
-// that is gone or somebody else's is no error.
+// that is gone or somebody else's is no error. Errors: what the API server answered.
 func (m *Manager) Release(ctx context.Context, node string) error {
 	m.forget(node)
 	return retry.OnError(conflicts, apierrors.IsConflict, func() error {
@@ -271,6 +271,7 @@ func (m *Manager) Release(ctx context.Context, node string) error {
 }
 
 // HeldByAnother says, by a read from the API server, whether somebody else holds the lease of node now.
+// One that has run out is nobody's. Errors: what the API server answered.
 func (m *Manager) HeldByAnother(ctx context.Context, node string) (bool, error) {
 	l, err := m.get(ctx, node)
 	if err != nil || l == nil {

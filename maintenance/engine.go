@@ -51,18 +51,27 @@ type Held = lease.Held
 
 // Lease is what Engine needs of leases; lease.Manager is one.
 type Lease interface {
+	// Acquire makes the lease ours, or keeps it so. Errors: a *lease.HeldError if somebody else holds it, a
+	// *lease.RefusedError if it may not be had; any other fails the pass.
 	Acquire(ctx context.Context, n *corev1.Node) (lease.Grant, error)
+	// Release lets the next holder have it at once. That it is gone or another's is no error.
 	Release(ctx context.Context, node string) error
+	// Watch returns at once, and calls changed, which does not block, when the lease has changed, until ctx ends.
 	Watch(ctx context.Context, node string, changed func())
 	Holder() string
+	// HeldByAnother asks the API server, not a copy.
 	HeldByAnother(ctx context.Context, node string) (bool, error)
 }
 
 // Drainer is what Engine needs of a drain; drainer.Drainer is one.
 type Drainer interface {
+	// Plan reports what a first Pass would find, and touches nothing.
 	Plan(ctx context.Context, node string) (drainer.Report, error)
+	// Pass does what is due, and never waits for a pod to go.
 	Pass(ctx context.Context, node string) (drainer.Report, error)
+	// Cancel returns once no call for node is under way any more.
 	Cancel(node string)
+	// Watch returns at once, and calls changed, which does not block, when a Pass is worth while, until ctx ends.
 	Watch(ctx context.Context, node string, changed func())
 }
 

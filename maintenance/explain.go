@@ -22,13 +22,13 @@ type Cause string
 
 // The causes.
 const (
-	CauseDrained         Cause = "Drained"
-	CauseDraining        Cause = "Draining"
-	CauseBlockedByBudget Cause = "BlockedByBudget"
-	CauseEvictionRefused Cause = "EvictionRefused"
-	CauseTerminating     Cause = "Terminating"
-	CauseLatePods        Cause = "LatePods"
-	CauseNodeNotReady    Cause = "NodeNotReady"
+	CauseDrained         Cause = "Drained"         // no pod is left that must leave
+	CauseDraining        Cause = "Draining"        // evictions are under way, and nothing keeps them
+	CauseBlockedByBudget Cause = "BlockedByBudget" // a budget allows no disruption
+	CauseEvictionRefused Cause = "EvictionRefused" // evictions are refused for another reason
+	CauseTerminating     Cause = "Terminating"     // what is left was told to leave, and takes its time
+	CauseLatePods        Cause = "LatePods"        // pods that came during the drain are left
+	CauseNodeNotReady    Cause = "NodeNotReady"    // pods were told to leave a node that cannot end them
 )
 
 // Explain says how far the drain is and what keeps it: the weightiest cause, and a text that begins

@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -38,6 +40,7 @@ type Repairer struct {
 
 	mu     sync.Mutex
 	states map[string]maintenance.State
+	failed map[string]bool               // whether the last pass of a node did
 	stops  map[string]context.CancelFunc // of the watches, by node
 	wakes  chan event.TypedGenericEvent[*corev1.Node]
 	ctx    context.Context // of the watches: the manager's
@@ -45,10 +48,10 @@ type Repairer struct {
 
 // SetupWithManager adds the controller to the manager.
 func (r *Repairer) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.states, r.stops = map[string]maintenance.State{}, map[string]context.CancelFunc{}
+	r.states, r.failed, r.stops = map[string]maintenance.State{}, map[string]bool{}, map[string]context.CancelFunc{}
 	r.wakes, r.ctx = make(chan event.TypedGenericEvent[*corev1.Node], 1024), ctx
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&corev1.Node{}).
+		For(&corev1.Node{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
 		WatchesRawSource(source.TypedChannel[*corev1.Node, reconcile.Request](r.wakes, &handler.TypedEnqueueRequestForObject[*corev1.Node]{})).
 		Complete(r)
 }
@@ -75,7 +78,7 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 		r.forget(n.Name)
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
-	r.keep(n.Name, state)
+	r.keep(n.Name, state, err != nil)
 	logf.FromContext(ctx).Info("repair", "phase", state.Phase, "percent", state.Progress.Percent(), "error", state.Error)
 	mayBegin := "" // also when it was so before: pods came late, the lease was lost, or passes fail
 	if state.Phase == maintenance.Succeeded {
@@ -89,6 +92,7 @@ func (r *Repairer) start(ctx context.Context, n *corev1.Node) (ctrl.Result, erro
 func (r *Repairer) stop(ctx context.Context, n *corev1.Node) error {
 	if _, ours := n.Annotations[maintenance.RecordAnnotation]; ours || r.knows(n.Name) {
 		if _, err := r.Maintenance.Stop(ctx, n.Name); err != nil {
+			r.keep(n.Name, r.state(n.Name), true)
 			return err // the node may be given back already, and its lease not yet
 		}
 	}
@@ -110,7 +114,8 @@ func (r *Repairer) annotate(ctx context.Context, n *corev1.Node, value string) e
 	return client.IgnoreNotFound(r.Patch(ctx, n, client.MergeFrom(before)))
 }
 
-// watch wakes Reconcile when the node, one of its pods, its lease or a budget in the way changes.
+// watch wakes Reconcile when the node, one of its pods, its lease or a budget in the way changes. After a pass that failed
+// it does not: the pause before the next try grows, and changes must not cut it short.
 func (r *Repairer) watch(node string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,6 +137,9 @@ func (r *Repairer) watch(node string) error {
 			case <-ctx.Done():
 				return
 			}
+			if r.rests(node) {
+				continue
+			}
 			select {
 			case r.wakes <- e:
 			case <-ctx.Done():
@@ -148,10 +156,17 @@ func (r *Repairer) state(node string) maintenance.State {
 	return r.states[node]
 }
 
-func (r *Repairer) keep(node string, s maintenance.State) {
+func (r *Repairer) keep(node string, s maintenance.State, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.states[node] = s
+	r.states[node], r.failed[node] = s, failed
+}
+
+// rests says whether the last pass of the node failed, so that another one is due by itself.
+func (r *Repairer) rests(node string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed[node]
 }
 
 // knows says whether this process has started maintenance of the node and not ended it.
@@ -169,4 +184,5 @@ func (r *Repairer) forget(node string) {
 	}
 	delete(r.stops, node)
 	delete(r.states, node)
+	delete(r.failed, node)
 }

@@ -41,7 +41,7 @@ func onNode(t *testing.T, f func(t *testing.T, c *mt.Cluster, r *Repairer, n *co
 func repairer(ctx context.Context, c *mt.Cluster, n *corev1.Node) *Repairer {
 	return &Repairer{
 		Client: fake.NewClientBuilder().WithObjects(n).Build(), Maintenance: engine(c.Client()), ctx: ctx,
-		states: map[string]maintenance.State{}, stops: map[string]context.CancelFunc{},
+		states: map[string]maintenance.State{}, failed: map[string]bool{}, stops: map[string]context.CancelFunc{},
 		wakes: make(chan event.TypedGenericEvent[*corev1.Node], 1024),
 	}
 }
@@ -107,6 +107,33 @@ func TestALeaseThatCouldNotBeReleasedIsReleasedLater(t *testing.T) {
 
 		require.NoError(t, err)
 		require.Nil(t, c.Lease("medik8s-leases", "node-n1"))
+	})
+}
+
+func TestChangesDoNotCutThePauseAfterAFailedPassShort(t *testing.T) {
+	onNode(t, func(t *testing.T, c *mt.Cluster, r *Repairer, _ *corev1.Node) {
+		reconcileUntil(t, r, func() bool { return c.Node("n1").Spec.Unschedulable })
+		change := func(value string) (woken int) {
+			synctest.Wait()
+			for len(r.wakes) > 0 {
+				<-r.wakes
+			}
+			c.EditNode("n1", func(n *corev1.Node) { n.Labels = map[string]string{"rack": value} })
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return len(r.wakes)
+		}
+		c.Fail(mt.On("patch", "nodes"), nil).Times(1)
+
+		_, err := r.Reconcile(t.Context(), request) // puts the label back that the first change takes off
+		require.NoError(t, err)
+		require.Equal(t, 1, change("1"))
+		_, err = r.Reconcile(t.Context(), request)
+		require.Error(t, err)
+		require.Zero(t, change("2"))
+		_, err = r.Reconcile(t.Context(), request)
+		require.NoError(t, err)
+		require.Equal(t, 1, change("3"))
 	})
 }
 

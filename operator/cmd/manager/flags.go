@@ -51,7 +51,7 @@ func newFlagSet(f *flags) *flag.FlagSet {
 	fs.IntVar(&f.webhookPort, "webhook-port", 9443,
 		"The `port` at which the webhook is served.")
 	fs.StringVar(&f.webhookCertDir, "webhook-cert-dir", "",
-		"The `folder` with tls.crt and tls.key for the webhook. Without it the certificate is made, renewed and made known by the operator.")
+		"The `folder` with tls.crt and tls.key for the webhook; if not given, k8s-webhook-server/serving-certs below that for temporary files if it holds a tls.crt. Without one the certificate is made, renewed and made known by the operator.")
 	fs.IntVar(&f.maxConcurrentReconciles, "max-concurrent-reconciles", operator.DefaultMaxConcurrentReconciles,
 		"How many NodeMaintenances are worked on at once.")
 	f.zap.BindFlags(fs)
