@@ -40,11 +40,16 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 	if err := checkName(node); err != nil {
 		return e.fail(ctx, node, prior, InvalidNodeName, err.Error())
 	}
-	ctx, done, err := v.start(ctx)
+	turn, done, err := v.start(ctx)
 	if err != nil {
-		return prior, fmt.Errorf("starting maintenance of node %q: %w", node, err)
+		err = fmt.Errorf("starting maintenance of node %q: %w", node, err)
+		if late(ctx) && !errors.Is(err, ErrStopped) {
+			return e.stamp(prior, prior.Failing(err)), err
+		}
+		return prior, err
 	}
 	defer done()
+	ctx = turn
 	next, err := e.pass(ctx, node, prior)
 	if err != nil || !next.Looked {
 		e.unrenewed(node)
@@ -55,15 +60,18 @@ func (e *Engine) start(ctx context.Context, v *visit, prior State) (State, error
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		err = fmt.Errorf("maintenance of node %q: %w", node, err)
-		if cause != nil && !errors.Is(cause, context.DeadlineExceeded) { // broken off: nothing stands in the way
+		if ctx.Err() != nil && !late(ctx) { // broken off: nothing stands in the way
 			return prior, err
 		}
-		return e.stamp(prior, e.failing(node, prior, err)), err
+		return e.stamp(prior, e.failing(node, next, err)), err
 	}
 	return e.stamp(prior, e.tell(node, next)), nil
 }
 
-// failing is prior after a pass that could not be made. What no pass has seen for a while is not said any more.
+// late says whether ctx has ended because its time was over, whatever reason for that its maker gives.
+func late(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+
+// failing is prior, as far as the pass has come, after one that could not be made. What no pass has seen for a while is not said any more.
 func (e *Engine) failing(node string, prior State, err error) State {
 	next := prior.Failing(err)
 	m := e.memory(node)
@@ -93,6 +101,7 @@ func checkName(node string) error {
 	return lease.CheckName(node)
 }
 
+// pass makes one pass. With an error it returns prior, with what the pass has learned of the lease.
 func (e *Engine) pass(ctx context.Context, node string, prior State) (State, error) {
 	n, copied, err := e.node(ctx, node)
 	if err != nil {
@@ -107,9 +116,13 @@ func (e *Engine) pass(ctx context.Context, node string, prior State) (State, err
 	next.Looked, next.Gone = false, false
 
 	claim, err := e.claim(ctx, n, &next)
-	if err != nil || !claim.ok {
-		return next, err
+	if err != nil {
+		return prior, err
 	}
+	if !claim.ok {
+		return next, nil
+	}
+	prior.Lease, prior.LeaseError, prior.LeaseErrors = next.Lease, next.LeaseError, next.LeaseErrors
 	next.NotReadySince = notReadySince(n)
 	hold, err := e.hold(ctx, seen{n, copied}, claim.Grant, prior, &next)
 	if err != nil {

@@ -195,7 +195,9 @@ func TestHooks(t *testing.T) {
 					} else {
 						var state maintenance.State
 						state, err = s.Start(t.Context(), "n1", prior)
-						require.Equal(t, failing(prior, err), state, "the state is that before, but for what stands in the way")
+						want := failing(prior, err)
+						want.Lease = maintenance.LeaseHeld
+						require.Equal(t, want, state, "the state is that before, but for what stands in the way, and the lease")
 					}
 					require.ErrorIs(t, err, no)
 					require.NotContains(t, s.steps[max(0, len(s.steps)-1):], tt.step)
@@ -254,11 +256,12 @@ func TestPassThatCannotBeMade(t *testing.T) {
 		reason string
 		match  mt.Match
 		says   string
+		lease  maintenance.LeaseStatus
 	}{
-		{"the node cannot be read", mt.On("get", "nodes"), `maintenance of node "n1": getting node "n1": `},
-		{"the lease cannot be read", mt.On("get", "leases"), `maintenance of node "n1": getting lease of node "n1": `},
-		{"the pods cannot be counted", mt.On("list", "pods"), `counting the pods: listing pods of node "n1": `},
-		{"the record cannot be written", mt.On("patch", "nodes"), `recording what stands on node "n1": `},
+		{"the node cannot be read", mt.On("get", "nodes"), `maintenance of node "n1": getting node "n1": `, ""},
+		{"the lease cannot be read", mt.On("get", "leases"), `maintenance of node "n1": getting lease of node "n1": `, ""},
+		{"the pods cannot be counted", mt.On("list", "pods"), `counting the pods: listing pods of node "n1": `, maintenance.LeaseHeld},
+		{"the record cannot be written", mt.On("patch", "nodes"), `recording what stands on node "n1": `, maintenance.LeaseHeld},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			onStage(t, func(t *testing.T, s *stage) {
@@ -267,7 +270,9 @@ func TestPassThatCannotBeMade(t *testing.T) {
 				state, err := s.Start(t.Context(), "n1", prior)
 				require.ErrorIs(t, err, mt.ErrInjected)
 				require.ErrorContains(t, err, tt.says)
-				require.Equal(t, failing(prior, err), state)
+				want := failing(prior, err)
+				want.Lease = tt.lease
+				require.Equal(t, want, state)
 				require.False(t, s.Node("n1").Spec.Unschedulable)
 				fault.Remove()
 				s.until(state, maintenance.Succeeded)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,11 +49,16 @@ func TestPassThatCannotBeMadeSaysWhy(t *testing.T) {
 		require.Contains(t, state.Error, "no right")
 
 		s.Hold(mt.On("get", "leases"))
-		short, done := context.WithTimeout(t.Context(), 30*time.Second)
-		defer done()
-		state, err = s.Start(short, "n1", state)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Contains(t, state.Error, "deadline exceeded", "which is not broken off: it took too long")
+		for _, words := range []string{"context deadline exceeded", "the time is over"} {
+			short, done := context.WithTimeout(t.Context(), 30*time.Second)
+			if words != "context deadline exceeded" { // frameworks give reasons of their own
+				short, done = context.WithTimeoutCause(t.Context(), 30*time.Second, errors.New(words))
+			}
+			state, err = s.Start(short, "n1", state)
+			done()
+			require.ErrorContains(t, err, words)
+			require.Contains(t, state.Error, words, "which is not broken off: it took too long")
+		}
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -60,6 +66,51 @@ func TestPassThatCannotBeMadeSaysWhy(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Zero(t, broken, "who breaks off is in nobody's way")
 	})
+}
+
+// Who waits for another call on the node until the time is over has not made a pass either.
+func TestStartThatNeverGetsItsTurnSaysSo(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		hangs, end := context.WithCancel(t.Context())
+		s.Hold(mt.On("get", "leases"))
+		var first sync.WaitGroup
+		first.Go(func() { _, _ = s.Start(hangs, "n1", maintenance.State{}) })
+		synctest.Wait()
+		short, done := context.WithTimeoutCause(t.Context(), time.Second, errors.New("the time is over"))
+		defer done()
+		state, err := s.Start(short, "n1", maintenance.State{})
+		require.ErrorContains(t, err, "the time is over")
+		require.Equal(t, maintenance.Running, state.Phase)
+		require.Contains(t, state.Error, "the time is over")
+		end()
+		first.Wait()
+	})
+}
+
+// A lease that was had again in a pass that failed later is had, and is not what stands in the way.
+func TestLeaseHadAgainInAPassThatFails(t *testing.T) {
+	for _, resource := range []string{"nodes", "pods"} {
+		t.Run(resource, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				state := s.until(maintenance.State{}, maintenance.Succeeded)
+				s.steal()
+				state = s.start(state)
+				require.Equal(t, 1, state.LeaseErrors)
+				s.EditLease("medik8s-leases", "node-n1", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil })
+				s.EditNode("n1", foreign[maintenance.MarkLabel])
+				s.Fail(func(r mt.Request) bool { return r.Resource == resource && (r.Verb == "patch" || r.Resource == "pods") }, nil)
+				advance(maintenance.LeaseRetry)
+
+				next, err := s.Start(t.Context(), "n1", state)
+
+				require.Error(t, err)
+				require.Zero(t, next.LeaseErrors)
+				require.Equal(t, maintenance.LeaseHeld, next.Lease)
+				require.Empty(t, next.LeaseError)
+				require.Contains(t, next.Error, "injected failure")
+			})
+		})
+	}
 }
 
 func TestTroubleLeavesTheCountOfLeaseFailuresAlone(t *testing.T) {

@@ -59,7 +59,7 @@ func (p *passes) handler() handler.EventHandler {
 	}
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.ObjectNew.GetDeletionTimestamp() != nil || e.ObjectNew.GetUID() != e.ObjectOld.GetUID() {
+			if beginsToGo(e) || e.ObjectNew.GetUID() != e.ObjectOld.GetUID() {
 				end(e.ObjectNew, q)
 			}
 		},

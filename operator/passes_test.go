@@ -5,6 +5,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,57 @@ func TestChangesDoNotShortenThePauseAfterAFailure(t *testing.T) {
 }
 
 // A node that cannot be given back says so on its object, which waits.
+// So is what a pass waited for until its time was over.
+func TestAPassThatHangsIsTold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Add(objectFor("a", "n1"))
+		w.succeed()
+		hangs := w.Hold(mt.On("update", "leases"))
+		<-time.After(20 * time.Minute) // the lease is due
+		w.await("told", func() bool { return w.status("a").LastError != "" })
+		w.await("not believed", func() bool { return w.status("a").Phase == v1beta1.MaintenanceRunning })
+		<-time.After(40 * time.Minute)
+		w.await("refused", func() bool {
+			return reasonOf(w.status("a"), v1beta1.ConditionLeaseHeld) == v1beta1.ReasonRefused
+		})
+		hangs.Release()
+		w.await("succeeded", func() bool { return w.status("a").Phase == v1beta1.MaintenanceSucceeded })
+		require.Empty(t, w.status("a").LastError)
+	}, stage()...)
+}
+
+func TestChangesOfAnObjectThatGoesAskForNothing(t *testing.T) {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	was := anObject("a", "n1")
+	going(was)
+	is := was.DeepCopy()
+	is.Status.LastError = "its node cannot be given back"
+	e := event.UpdateEvent{ObjectOld: was, ObjectNew: is}
+	newPasses().handler().Update(t.Context(), e, q)
+	require.Zero(t, q.Len())
+	require.False(t, notOnlyStatus().Update(e))
+}
+
+// The pause between two tries grows, whatever is written about them.
+func TestTriesToGiveANodeBackBecomeRare(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.Add(objectFor("a", "n1"))
+		w.succeed()
+		tries := 0
+		w.OnRequest(func(r mt.Request) error {
+			if mt.On("patch", "nodes")(r) {
+				tries++
+				return fmt.Errorf("request %d is denied", tries) // each has words of its own
+			}
+			return w.witness(r)
+		})
+		mt.Delete[*v1beta1.NodeMaintenance](w.Cluster, "", "a")
+		<-time.After(5 * time.Minute)
+		require.Less(t, tries, 20)
+	}, stage()...)
+}
+
 func TestWhyANodeIsNotGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.Add(objectFor("a", "n1"))

@@ -34,6 +34,10 @@ type Reconciler struct {
 	clock   clock.PassiveClock
 }
 
+// lookAgain is the pause before the next look at an object that is gone, but not from the cache: which brings the next pass
+// sooner, if it was no odd answer.
+const lookAgain = 5 * time.Second
+
 // Reconcile brings the node of one NodeMaintenance further, or gives it back when the object goes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass, done := r.passes.begin(ctx, req.Name)
@@ -47,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	nm, err := r.current(ctx, r.written.freshest(nm))
 	if nm == nil || err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{RequeueAfter: lookAgain}, err
 	}
 	if was := r.watches.of(nm.Name); was != nil && (was.UID != nm.UID || was.Spec.NodeName != nm.Spec.NodeName) {
 		return ctrl.Result{RequeueAfter: retryMin}, r.giveUp(ctx, nm.Name) // what we have of nm may be old after it
@@ -96,7 +100,7 @@ func (r *Reconciler) current(ctx context.Context, nm *v1beta1.NodeMaintenance) (
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(nm), live)
 	switch {
 	case apierrors.IsNotFound(err) || (err == nil && live.UID != nm.UID):
-		return nil, nil // the cache has yet to show it, and brings the next pass
+		return nil, nil // the cache has yet to show it
 	case err != nil:
 		return nil, fmt.Errorf("getting NodeMaintenance %q: %w", nm.Name, err)
 	}
@@ -181,7 +185,7 @@ const lastWords = 5 * time.Second
 // storeFailed stores why a pass, or giving back, failed, if the pace allows it now, and returns failed, so that the next
 // try comes after a growing pause. What was broken off says nothing.
 func (r *Reconciler) storeFailed(ctx context.Context, nm *v1beta1.NodeMaintenance, state maintenance.State, failed error) error {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) { // its cause may be any
 		late, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer done()
 		ctx = late

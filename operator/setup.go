@@ -108,9 +108,14 @@ func (r *Reconciler) build(mgr ctrl.Manager, workers int) error {
 func notOnlyStatus() predicate.Predicate {
 	return predicate.Or[client.Object](
 		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetDeletionTimestamp() != nil }),
-		predicate.Funcs{UpdateFunc: losesFinalizer},
+		predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return beginsToGo(e) || losesFinalizer(e) }},
 	)
+}
+
+// beginsToGo says whether an object is being deleted from now on. What changes on it after that, our own words most of all,
+// must not cut the pause between two tries to give its node back short.
+func beginsToGo(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil
 }
 
 // losesFinalizer says whether somebody took our finalizer off, as kubectl replace does: an object without it

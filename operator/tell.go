@@ -43,11 +43,7 @@ func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next mai
 func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMaintenance) {
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	was, is := reasonOf(before.Status, v1beta1.ConditionLeaseHeld), reasonOf(nm.Status, v1beta1.ConditionLeaseHeld)
-	if was == v1beta1.ReasonHeld && is != v1beta1.ReasonHeld {
-		reason, words := "LeaseLost", "lease lost"
-		if is == v1beta1.ReasonRefused { // it may be ours still
-			reason, words = "LeaseRefused", "lease refused"
-		}
+	if reason, words := leaseNews(was, is); reason != "" {
 		log.Info(words, "status", is, "reason", nm.Status.LastError)
 		t.recorder.Eventf(nm, corev1.EventTypeWarning, reason, "%s", nm.Status.LastError)
 	}
@@ -57,6 +53,20 @@ func (t *teller) tellStored(ctx context.Context, before, nm *v1beta1.NodeMainten
 	log.Info("phase changed", "from", before.Status.Phase, "to", nm.Status.Phase)
 	if reasonOf(nm.Status, v1beta1.ConditionStalled) == v1beta1.ReasonLeaseLost {
 		log.Info("node given back", "because", nm.Status.LastError)
+	}
+}
+
+// leaseNews returns the reason of the event, and the words of the log, for a change of what became of the lease; empty for none.
+// An object for which another acts has no word of it.
+func leaseNews(was, is string) (reason, words string) {
+	held := was == v1beta1.ReasonHeld
+	switch {
+	case is == v1beta1.ReasonLost && was != is, is == v1beta1.ReasonHeldByAnother && held:
+		return "LeaseLost", "lease lost"
+	case is == v1beta1.ReasonRefused && held: // it may be ours still
+		return "LeaseRefused", "lease refused"
+	default:
+		return "", ""
 	}
 }
 

@@ -42,6 +42,22 @@ func TestTellStored(t *testing.T) {
 			storedStatus("Succeeded", leaseHeld, "Held"), storedStatus("Succeeded", leaseHeld, "Refused"), []string{"lease refused"}, 1,
 		},
 		{
+			"it was refused, and is another's",
+			storedStatus("Running", leaseHeld, "Refused"), storedStatus("Running", leaseHeld, "Lost"), []string{"lease lost"}, 1,
+		},
+		{
+			"another took it, and the record went too",
+			storedStatus("Running", leaseHeld, "Held"), storedStatus("Running", leaseHeld, "HeldByAnother"), []string{"lease lost"}, 1,
+		},
+		{
+			"it is lost for good once",
+			storedStatus("Running", leaseHeld, "Lost"), storedStatus("Running", leaseHeld, "Lost"), nil, 0,
+		},
+		{
+			"another object acts, for the same holder",
+			storedStatus("Running", leaseHeld, "Held"), storedStatus("Running"), nil, 0,
+		},
+		{
 			"it was never ours",
 			storedStatus(""), storedStatus("Running", leaseHeld, "HeldByAnother"), []string{"phase changed"}, 0,
 		},

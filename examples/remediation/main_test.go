@@ -119,7 +119,7 @@ func TestChangesDoNotCutThePauseAfterAFailedPassShort(t *testing.T) {
 				<-r.wakes
 			}
 			c.EditNode("n1", func(n *corev1.Node) { n.Labels = map[string]string{"rack": value} })
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			synctest.Wait()
 			return len(r.wakes)
 		}
