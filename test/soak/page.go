@@ -36,7 +36,7 @@ func (r *run) page() string {
 	fmt.Fprintf(&b, "%d nodes of %d pods on a real control plane, on a machine of %d cores (%s/%s), were put in and out of maintenance at random, "+
 		"while these faults happened to the operator:\n%s.\n\n", nodes, podsPerNode, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, r.listed())
 	fmt.Fprintf(&b, "The invariants of `test/invariant` were looked at %d times meanwhile. Now and then every maintenance was ended, every node had to be what "+
-		"it was and all be watched that was at first, and after %s of rest a sample was taken:\n\n", r.looks, settling)
+		"it was and all be watched that was at first, and once no goroutine had come or gone for %s a sample was taken:\n\n", r.looks, settling)
 	b.WriteString(r.table())
 	b.WriteString("\nMemory is what is resident by the kernel's count, goroutines are those of the operator's metrics once the API server's idle connections to the webhook were ended, watches are all that are open at the " +
 		"API server, whose other clients have a constant number. A killed operator begins anew, so it is killed in the first third of the time only, and growth is that of the last " +

@@ -20,7 +20,7 @@ import (
 const (
 	nodes, podsPerNode = 50, 3
 	sampleEvery        = 10 * time.Second
-	// settling is how long nothing happens before a quiet sample.
+	// settling is how long nothing has to happen before a quiet sample.
 	settling = 3 * time.Second
 	// fewest is how many quiet samples of one process there have to be, the first for warming up.
 	fewest = 4
@@ -143,33 +143,35 @@ func (r *run) round(ctx context.Context, all []kit.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.stage.Calm(ctx), r.watching(ctx)); err != nil {
+	if err := r.stage.Calm(ctx); err != nil {
 		return err
 	}
 	r.stage.Say("%d connections to the webhook ended", r.hooks.Cut())
-	if err := program.Pause(ctx, settling); err != nil {
+	if err := r.rest(ctx); err != nil {
 		return err
 	}
 	return r.take(ctx, quiet)
 }
 
-// watching waits until all is watched that was before the first round. An informer whose connection was broken several times
-// in a row pauses for up to a minute before it tries again.
-func (r *run) watching(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, kit.Patience, errWatchless)
+// rest waits until the operator is at rest: all is watched that was before the first round (an informer whose connection was
+// broken several times in a row pauses for up to a minute), and in settling no goroutine has come or gone.
+func (r *run) rest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, kit.Patience, errRestless)
 	defer cancel()
+	var was sample
 	for {
 		s, err := r.gauge.read(ctx, r.stage.Operator.PID())
-		if err != nil || s.watches >= r.full {
+		if err != nil || s.watches >= r.full && s.goroutines == was.goroutines {
 			return err
 		}
-		if err := program.Pause(ctx, time.Second); err != nil {
-			return fmt.Errorf("%.0f of %.0f watches are open: %w", s.watches, r.full, err)
+		was = s
+		if err := program.Pause(ctx, settling); err != nil {
+			return fmt.Errorf("%.0f of %.0f watches, %.0f goroutines: %w", s.watches, r.full, s.goroutines, err)
 		}
 	}
 }
 
-var errWatchless = errors.New("what was watched before the first fault is not watched any more")
+var errRestless = errors.New("the operator does not come to rest")
 
 var errOver = errors.New("the round is over")
 
