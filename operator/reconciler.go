@@ -51,10 +51,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	nm, err := r.current(ctx, r.written.freshest(nm))
 	if nm == nil || err != nil {
-		return ctrl.Result{RequeueAfter: lookAgain}, err
+		return after(lookAgain, err)
 	}
 	if was := r.watches.of(nm.Name); was != nil && (was.UID != nm.UID || was.Spec.NodeName != nm.Spec.NodeName) {
-		return ctrl.Result{RequeueAfter: retryMin}, r.giveUp(ctx, nm.Name) // what we have of nm may be old after it
+		return after(retryMin, r.giveUp(ctx, nm.Name)) // what we have of nm may be old after it
 	}
 	if nm.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.remove(withObject(ctx, nm), nm)
@@ -128,7 +128,7 @@ func (r *Reconciler) pass(ctx context.Context, nm *v1beta1.NodeMaintenance) (ctr
 	}
 	if !known && !next.Done() { // the node may have come between the two looks, and be marked by now
 		if known, err = r.adopt(ctx, nm); err != nil || known {
-			return ctrl.Result{RequeueAfter: retryMin}, err
+			return after(retryMin, err)
 		}
 	}
 	r.teller.tell(ctx, nm, next)
@@ -224,6 +224,14 @@ func (r *Reconciler) write(ctx context.Context, nm *v1beta1.NodeMaintenance, wan
 	r.written.put(before.ResourceVersion, nm)
 	r.teller.tellStored(ctx, before, nm)
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// after asks for another pass after that pause, or, if err is one, after one that grows.
+func after(pause time.Duration, err error) (ctrl.Result, error) {
+	if err != nil {
+		pause = 0
+	}
+	return ctrl.Result{RequeueAfter: pause}, err
 }
 
 func soonest(a, b time.Duration) time.Duration {

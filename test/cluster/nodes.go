@@ -11,10 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 )
 
 // NodeAnnotation, with the value NodeAnnotationValue, makes kwok play the kubelet
@@ -125,6 +127,29 @@ func (c *Cluster) awaitNodes(ctx context.Context, names []string) error {
 		})
 	if err != nil {
 		return fmt.Errorf("waiting for nodes %q to become ready: %w; see %s", waiting, err, c.LogFile(Kwok))
+	}
+	return showPods(ctx, c.client, names)
+}
+
+// shown is a change of a pod that means nothing.
+var shown = []byte(`{"metadata":{"annotations":{"nodemaint.test/shown":"true"}}}`)
+
+// showPods changes the pods that are bound to the nodes and do not run yet, so that kwok looks at them: it may pass over
+// one that is bound, as DaemonSets' are at once, in the moment in which it takes the node.
+func showPods(ctx context.Context, client kubernetes.Interface, nodes []string) error {
+	pods, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase=" + string(corev1.PodPending)})
+	if err != nil {
+		return fmt.Errorf("listing the pods of new nodes: %w", err)
+	}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if !slices.Contains(nodes, p.Spec.NodeName) {
+			continue
+		}
+		_, err := client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.MergePatchType, shown, metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("showing pod %s/%s to kwok: %w", p.Namespace, p.Name, err)
+		}
 	}
 	return nil
 }
