@@ -70,6 +70,18 @@ func TestObjectThatCannotBeAdopted(t *testing.T) {
 	require.Empty(t, r.engine.started)
 }
 
+func TestAFailedPassAsksForNoOtherBesides(t *testing.T) {
+	r := newRoom(t, interceptor.Funcs{}, aNode("n1"), anObject("a", "n1"))
+	require.NoError(t, r.reconcile("a"))
+	down := errors.New("down")
+	r.engine.during = func(context.Context) error { return down }
+	require.ErrorIs(t, r.reconcile("a"), down)
+	r.live = newRoom(t, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return down
+	}}).client
+	require.ErrorIs(t, r.reconcile("a"), down)
+}
+
 // An operator that was cut off comes back to its cache sooner than that comes back to the API server. An object with our
 // finalizer may be gone by then all the same: a deletion may have crossed the write that put it on.
 func TestAnObjectThatWentWhileTheOperatorWasCutOff(t *testing.T) {
