@@ -44,6 +44,11 @@ var mutants = []mutant{
 		is:  `_ = n.cancel`,
 	},
 	{
+		bug: "say nothing of a pass whose time was over", file: "maintenance/start.go", tests: "./maintenance",
+		was: `errors.Is(ctx.Err(), context.DeadlineExceeded)`,
+		is:  `errors.Is(context.Cause(ctx), context.DeadlineExceeded)`,
+	},
+	{
 		bug: "act on a record that names no holder", file: "maintenance/record.go", tests: "./maintenance",
 		was: `r.V != recordVersion || r.Holder == "" ||`,
 		is:  `r.V != recordVersion ||`,
