@@ -20,7 +20,7 @@
 //
 // While [Drainer.Watch] lives, a pass reads the node's pods from that watch and makes no request but the evictions
 // it owes, and where only the API server can say: of a pod that seems gone, of budgets not copied yet. Without it each pass lists them. The budgets of the namespaces whose pods must leave
-// are watched too, once for all nodes: pods behind one budget go one after the other as it allows, and while
+// are watched too, once for all nodes: pods behind one budget go two at a time as it allows, and while
 // it allows none, one eviction in [RetryDelay] asks for all that wait.
 //
 // Not guaranteed: that a drain ends. A budget that never allows a disruption, or a webhook that always

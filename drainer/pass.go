@@ -21,7 +21,7 @@ import (
 // Pass posts the evictions that are due for the pods of node and reports where each of its pods
 // stands. It waits for the answers to its calls, at most AnswerWait, or WatchedWait while node is watched, and
 // never for a pod to go; of a watched node the first pass in a namespace waits for its budgets too, at most
-// AnswerWait. Pods behind one budget go one after the other, over all nodes that are watched. Calls not
+// AnswerWait. Pods behind one budget go two at a time, over all nodes that are watched. Calls not
 // answered by then go on, each for at most Options.Timeout, until Cancel or the end of a Watch. Errors: node is
 // empty, the pods could not be listed, or ctx ended, and the calls with it unless node is watched. It does not look at the node itself: one that
 // does not exist has no pods, and nothing to drain.

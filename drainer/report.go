@@ -160,7 +160,7 @@ func (m *memory) sort(r *Report, pod *corev1.Pod, blocks func(budget types.UID) 
 		case a.last:
 			p.Reason = "leaves after all others"
 		case a.queued():
-			p.Reason = "waits for its turn: its budget lets pods go one after the other"
+			p.Reason = "waits for its turn: of the pods behind its budget two go at a time"
 		}
 		r.Deferred = append(r.Deferred, p)
 	default:
