@@ -17,6 +17,9 @@ import (
 // tell logs, and sends events about, what a pass did: each eviction accepted, each pod blocked for the first
 // time, marks put back. A retry is no news.
 func (t *teller) tell(ctx context.Context, nm *v1beta1.NodeMaintenance, next maintenance.State) {
+	if len(next.Report.Evicted)+len(next.Report.NewlyBlocked)+len(next.Reheld) == 0 {
+		return // as most passes
+	}
 	log := logf.FromContext(ctx).WithValues("node", nm.Spec.NodeName)
 	for _, p := range next.Report.Evicted {
 		log.Info("eviction accepted", "pod", p.Namespace+"/"+p.Name)
