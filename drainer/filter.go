@@ -39,12 +39,22 @@ type judged struct {
 // daemonSets reads a DaemonSet by namespace and name, as kubectl's filters do for each of its pods.
 type daemonSets func(ctx context.Context, namespace, name string) (*appsv1.DaemonSet, error)
 
-// verdicts are what kubectl's filters said of pods, by UID, as far as it holds until the pod changes.
+// verdicts are what kubectl's filters said of pods, by UID, as far as it holds until the pod or its DaemonSet changes.
 type verdicts map[types.UID]verdict
 
 type verdict struct {
 	version string // of the pod
 	judged
+	daemonSet string // that exists, which was all that the filters asked of it; empty if they did not
+}
+
+// holds says whether the verdict is that of the pod as it is now, with its DaemonSet.
+func (v verdict) holds(ctx context.Context, p *corev1.Pod, read daemonSets) bool {
+	if v.version != p.ResourceVersion || v.daemonSet == "" {
+		return v.version == p.ResourceVersion
+	}
+	_, err := read(ctx, p.Namespace, v.daemonSet)
+	return err == nil
 }
 
 // judge asks kubectl's filters about each pod by itself: their answer about a list tells neither
@@ -56,19 +66,22 @@ func judge(ctx context.Context, pods []*corev1.Pod, known verdicts, read daemonS
 	here := make(map[types.UID]bool, len(pods))
 	for _, p := range pods {
 		here[p.UID] = true
-		if v, ok := known[p.UID]; ok && v.version == p.ResourceVersion {
+		if v, ok := known[p.UID]; ok && v.holds(ctx, p, read) {
 			v.pod = p
 			out = append(out, v.judged)
 			continue
 		}
+		v := verdict{version: p.ResourceVersion}
 		depends := len(o.Filters) > 0 // on what only they know
-		j := judgeOne(ctx, p, func(ctx context.Context, ns, name string) (*appsv1.DaemonSet, error) {
-			depends = true
-			return read(ctx, ns, name)
+		v.judged = judgeOne(ctx, p, func(ctx context.Context, ns, name string) (*appsv1.DaemonSet, error) {
+			ds, err := read(ctx, ns, name)
+			v.daemonSet = name
+			depends = depends || err != nil // on whether there is one by then
+			return ds, err
 		}, o)
-		out = append(out, j)
+		out = append(out, v.judged)
 		if delete(known, p.UID); !depends {
-			known[p.UID] = verdict{p.ResourceVersion, j}
+			known[p.UID] = v
 		}
 	}
 	maps.DeleteFunc(known, func(uid types.UID, _ verdict) bool { return !here[uid] })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodemaint/nodemaint/drainer"
@@ -207,6 +208,16 @@ func TestReportLists(t *testing.T) {
 		require.Equal(t, []string{"a/db", "b/db", "z/api"}, names([]drainer.Pod{r.Pending()[1], r.Pending()[2], r.Pending()[0]}), "by name, then namespace")
 		require.Equal(t, r.Pending(), r.Leaving)
 	}, mt.Pod("b", "db", "n1"), mt.Pod("z", "api", "n1"), mt.Pod("a", "db", "n1"))
+}
+
+func TestPodOutlivesItsDaemonSet(t *testing.T) {
+	onStage(t, mt.Options{}, drainer.Options{}, func(t *testing.T, s *stage) {
+		s.watch("n1")
+		require.Len(t, s.pass("n1").Staying, 1)
+		require.NoError(t, s.Client().AppsV1().DaemonSets("shop").Delete(t.Context(), "agent", metav1.DeleteOptions{}))
+		synctest.Wait()
+		require.Empty(t, s.pass("n1").Staying, "nothing would bring it back")
+	}, mt.Pod("shop", "agent-x", "n1", mt.OfDaemonSet("agent")), mt.DaemonSet("shop", "agent"))
 }
 
 func TestWatchIsReplaced(t *testing.T) {
