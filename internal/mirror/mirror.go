@@ -10,6 +10,7 @@ package mirror
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,19 +127,19 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 
 // alike says whether two states of an object differ in nothing but their version: what changed was stripped.
 func alike(was, is any) bool {
-	a, okA := was.(runtime.Object)
-	b, okB := is.(runtime.Object)
-	if !okA || !okB {
+	v := reflect.ValueOf(was)
+	if v.Kind() != reflect.Pointer || v.Type() != reflect.TypeOf(is) {
 		return false
 	}
-	a = a.DeepCopyObject()
-	now, err := meta.Accessor(b)
-	old, errOld := meta.Accessor(a)
+	c := reflect.New(v.Type().Elem()) // a flat copy, since only a string on top is changed
+	c.Elem().Set(v.Elem())
+	now, err := meta.Accessor(is)
+	old, errOld := meta.Accessor(c.Interface())
 	if err != nil || errOld != nil {
 		return false
 	}
 	old.SetResourceVersion(now.GetResourceVersion())
-	return equality.Semantic.DeepEqual(a, b)
+	return equality.Semantic.DeepEqual(c.Interface(), is)
 }
 
 // quiet keeps the informer from logging that a request ended because the mirror did: of all errors, it
