@@ -15,9 +15,9 @@ import (
 )
 
 // abreast is how many calls for one budget are under way at once. Calls that overlap collide in the budget's status,
-// which both write, and then the API server sleeps for half a second in one of them: many at once would mostly sleep, and
-// cost it twice the requests. Of two, one goes on meanwhile, and whoever replaces the pods has several to count at a time:
-// with one alone the controllers write the status of ReplicaSets and Deployments twice as often, and all takes longer.
+// which both write, and then the API server sleeps for half a second in one of them: many at once cost it more and are no
+// sooner. Of two, one goes on meanwhile, and whoever replaces the pods has several to count at a time: with one alone the
+// controllers write the status of ReplicaSets and Deployments nearly twice as often, and all takes longer (docs/scale.md).
 const abreast = 2
 
 // slowCall is how long a call keeps those behind it waiting: a sleep of the API server's, but a webhook may take what time
