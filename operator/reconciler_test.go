@@ -78,7 +78,7 @@ type room struct {
 
 func newRoom(t *testing.T, answers interceptor.Funcs, objects ...client.Object) *room {
 	c := fake.NewClientBuilder().WithScheme(webhookScheme(t)).WithStatusSubresource(&v1beta1.NodeMaintenance{}).
-		WithIndex(&v1beta1.NodeMaintenance{}, byNode, nodeOf).WithInterceptorFuncs(answers).WithObjects(objects...).Build()
+		WithInterceptorFuncs(answers).WithObjects(objects...).Build()
 	e := &engine{}
 	r := &Reconciler{
 		client: c, live: c, engine: e, watches: newWatches(e), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},

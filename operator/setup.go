@@ -49,8 +49,7 @@ type SetupOptions struct {
 	// MaxConcurrentReconciles is how many objects are worked on at once; 0 means
 	// DefaultMaxConcurrentReconciles.
 	MaxConcurrentReconciles int
-	// Client reads NodeMaintenances from the manager's cache, which Setup has index them, and writes them and the events of
-	// phases; nil means the manager's.
+	// Client reads NodeMaintenances from a cache and writes them, and the events of phases; nil means the manager's.
 	Client client.Client
 	// Itself is the pod that the operator runs in, which the engine lets leave a node last. That only it is left is
 	// written at once. The zero value means none.
@@ -77,9 +76,6 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	r := &Reconciler{
 		client: o.Client, live: mgr.GetAPIReader(), engine: engine,
 		teller: t, watches: newWatches(engine), passes: newPasses(), pace: newPace(), written: newWritten(), itself: o.Itself, clock: clock.RealClock{},
-	}
-	if err := indexByNode(context.Background(), mgr.GetFieldIndexer()); err != nil { // it starts nothing yet
-		return fmt.Errorf("indexing NodeMaintenances by their nodes: %w", err)
 	}
 	if err := mgr.Add(r.watches); err != nil {
 		return fmt.Errorf("adding the watches of nodes: %w", err)
@@ -148,13 +144,13 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 	if !ok {
 		return nil
 	}
-	all, err := r.cached(ctx, nm.Spec.NodeName)
+	all, err := list(ctx, r.client)
 	if err != nil {
 		return nil // the cache is closing
 	}
 	var out []reconcile.Request
 	for _, other := range all {
-		if other.Name != nm.Name {
+		if other.Name != nm.Name && other.Spec.NodeName == nm.Spec.NodeName {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&other)})
 		}
 	}
