@@ -63,7 +63,7 @@ func (d *Drainer) call(ctx context.Context, node string, m *memory, pod *corev1.
 		m.landed(pod.UID, got, d.opts.Clock.Now())
 		m.flights.Done()
 		answered(got.kind)
-		d.wake(node)
+		d.answered(node, got.kind)
 	}
 	return call{
 		dropped: func() { land(answer{}) },

@@ -23,7 +23,8 @@ type memory struct {
 	judging  sync.Mutex
 	verdicts verdicts
 
-	blocked atomic.Bool // the last report said so of a pod
+	blocked atomic.Bool                        // the last report said so of a pod
+	leaving atomic.Pointer[map[types.UID]bool] // the pods that it had still to leave, but for those that leave last
 
 	mu       sync.Mutex
 	began    bool

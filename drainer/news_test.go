@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -36,13 +38,78 @@ func TestNewsOfABudget(t *testing.T) {
 				s.settle("n1")
 				tt.news(s)
 				advance(2 * drainer.NewsDelay)
-				select {
-				case <-s.wakes:
-					require.True(t, tt.wakes)
-				default:
-					require.False(t, tt.wakes)
-				}
+				require.Equal(t, tt.wakes, s.woken())
 			}, web(2)...) // of which one waits for the other's budget
+		})
+	}
+}
+
+// TestNewsOfAPod: a node of many pods would cost several passes a pod, if each step of each on its way brought one.
+func TestNewsOfAPod(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		pods   int // besides the one that leaves last
+		news   func(s *stage)
+		wakes  bool // at once
+	}{
+		{"it is deleted", 2, func(s *stage) { s.DeletePod("shop", "web-0") }, false},
+		{"it is gone, another is not", 2, func(s *stage) { s.RemovePod("shop", "web-0") }, false},
+		{"it is gone, and with it the last but the one that leaves last", 1, func(s *stage) { s.RemovePod("shop", "web-0") }, true},
+		{"the one that leaves last is gone", 0, func(s *stage) { s.RemovePod("shop", "own") }, true},
+		{"it is ready no more, which may free it", 2, func(s *stage) {
+			s.EditPod("shop", "web-0", func(p *corev1.Pod) { p.Status.Conditions = nil })
+		}, true},
+		{"its name comes back with another", 2, func(s *stage) {
+			s.EditPod("shop", "web-0", func(p *corev1.Pod) { p.UID = "another" })
+		}, true},
+		{"another comes", 2, func(s *stage) { s.Add(mt.Pod("shop", "late", "n1")) }, true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			o := drainer.Options{Last: func(p *corev1.Pod) bool { return p.Name == "own" }}
+			onStage(t, mt.Options{Termination: mt.Never}, o, func(t *testing.T, s *stage) {
+				s.AddBudget("shop", "web", app, 2)
+				s.watch("n1")
+				for range 3 { // until the one that leaves last was asked to, and what woke is over
+					s.settle("n1")
+					advance(2 * drainer.NewsDelay)
+				}
+				s.settle("n1")
+				tt.news(s)
+				synctest.Wait()
+				require.Equal(t, tt.wakes, s.woken())
+				advance(drainer.NewsDelay)
+				synctest.Wait()
+				require.Equal(t, !tt.wakes, s.woken(), "nothing is told twice, and nothing never")
+			}, append(web(tt.pods), mt.Pod("shop", "own", "n1"))...)
+		})
+	}
+}
+
+// TestNewsOfAnAnswer: that an eviction was accepted is to be told, but there is nothing to do about it.
+func TestNewsOfAnAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		reason string
+		answer error
+		wakes  bool
+	}{
+		{"accepted", nil, false},
+		{"refused", apierrors.NewForbidden(corev1.Resource("pods"), "web-0", nil), true},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			onStage(t, mt.Options{Termination: mt.Never}, drainer.Options{}, func(t *testing.T, s *stage) {
+				s.watch("n1")
+				hold := s.Hold(evictionOfPods)
+				if tt.answer != nil {
+					s.Fail(evictionOfPods, tt.answer)
+				}
+				s.settle("n1")
+				hold.Release()
+				synctest.Wait()
+				require.Equal(t, tt.wakes, s.woken())
+				advance(drainer.NewsDelay)
+				r := s.pass("n1")
+				require.Equal(t, tt.answer == nil, len(r.Evicted) == 1)
+			}, web(1)...)
 		})
 	}
 }
@@ -71,12 +138,7 @@ func TestNewsOfADaemonSet(t *testing.T) {
 				s.settle("n1")
 				tt.news(s)
 				synctest.Wait()
-				select {
-				case <-s.wakes:
-					require.True(t, tt.wakes)
-				default:
-					require.False(t, tt.wakes)
-				}
+				require.Equal(t, tt.wakes, s.woken())
 			}, mt.DaemonSet("shop", "agent"), mt.Pod("shop", "agent-x", "n1", mt.OfDaemonSet("agent")))
 		})
 	}
@@ -96,4 +158,14 @@ func (s *stage) demand(least int) {
 		b.Spec.MinAvailable = &v
 	})
 	synctest.Wait()
+}
+
+// woken says whether something has woken the watcher since the last time.
+func (s *stage) woken() bool {
+	select {
+	case <-s.wakes:
+		return true
+	default:
+		return false
+	}
 }

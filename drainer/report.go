@@ -108,7 +108,7 @@ func (m *memory) report(pods []judged, blocks func(budget types.UID) bool, now t
 			m.sort(&r, j.pod, blocks, now)
 		}
 	}
-	m.noteAlone(r, now)
+	m.noteLeaving(r, now)
 	m.blocked.Store(len(r.Blocked) > 0)
 	r.RetryAfter = m.wait(pods, now)
 	r.sort()
@@ -169,15 +169,18 @@ func (m *memory) sort(r *Report, pod *corev1.Pod, blocks func(budget types.UID) 
 	}
 }
 
-// noteAlone notes since when the pods that leave last are the only ones left.
-func (m *memory) noteAlone(r Report, now time.Time) {
+// noteLeaving notes which pods have still to leave, and since when those that leave last are the only ones.
+func (m *memory) noteLeaving(r Report, now time.Time) {
 	pending := r.Pending()
-	others := slices.ContainsFunc(pending, func(p Pod) bool {
-		a := m.attempts[p.UID]
-		return a == nil || !a.last
-	})
+	leaving := make(map[types.UID]bool, len(pending))
+	for _, p := range pending {
+		if a := m.attempts[p.UID]; a == nil || !a.last {
+			leaving[p.UID] = true
+		}
+	}
+	m.leaving.Store(&leaving)
 	switch {
-	case others || len(pending) == 0:
+	case len(leaving) > 0 || len(pending) == 0:
 		m.alone = time.Time{}
 	case m.alone.IsZero():
 		m.alone = now

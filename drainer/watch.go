@@ -24,8 +24,8 @@ type view struct {
 }
 
 // Watch calls wake whenever a pod of node, the answer to a call made for one, the budgets there are for them, or the
-// DaemonSets there are have changed, and within NewsDelay when the numbers of budgets have while one blocks, until ctx
-// ends; wake must not block. It returns at once. While it lives, Pass reads
+// DaemonSets there are have changed, until ctx ends; what changes no more than the report, within NewsDelay: the numbers
+// of budgets while one blocks, and that a pod is on its way or gone while others are to leave. wake must not block. It returns at once. While it lives, Pass reads
 // the pods from it, and calls still under way when a pass returns end with ctx. An empty node is not watched.
 func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 	if node == "" {
@@ -33,7 +33,7 @@ func (d *Drainer) Watch(ctx context.Context, node string, wake func()) {
 	}
 	v := &view{ctx: ctx, wake: wake, news: mirror.Gather(NewsDelay, wake)}
 	v.pods = mirror.Start(ctx, d.client, d.client.CoreV1().Pods(corev1.NamespaceAll), mirror.Scope[*corev1.Pod]{
-		Fields: mirror.OnNode(node), Strip: d.strip(), Changed: wake,
+		Fields: mirror.OnNode(node), Strip: d.strip(), Changed: func(was, is *corev1.Pod) { d.podChanged(node, v, was, is) },
 	})
 	d.mu.Lock()
 	d.views[node] = v
@@ -129,7 +129,7 @@ func (d *Drainer) daemonSetsChanged(key string, nodes []string) {
 
 func (d *Drainer) mirrorDaemonSets(ctx context.Context, namespace string, changed func()) *mirror.Mirror[*appsv1.DaemonSet] {
 	return mirror.Start(ctx, d.client, d.client.AppsV1().DaemonSets(namespace), mirror.Scope[*appsv1.DaemonSet]{
-		Changed: changed,
+		Changed: func(_, _ *appsv1.DaemonSet) { changed() },
 		Strip: func(ds *appsv1.DaemonSet) { // that it exists is all the filters ask
 			ds.Labels, ds.Annotations, ds.Spec, ds.Status = nil, nil, appsv1.DaemonSetSpec{}, appsv1.DaemonSetStatus{}
 		},
@@ -138,7 +138,7 @@ func (d *Drainer) mirrorDaemonSets(ctx context.Context, namespace string, change
 
 func (d *Drainer) mirrorBudgets(ctx context.Context, namespace string, changed func()) *mirror.Mirror[*policyv1.PodDisruptionBudget] {
 	return mirror.Start(ctx, d.client, d.client.PolicyV1().PodDisruptionBudgets(namespace), mirror.Scope[*policyv1.PodDisruptionBudget]{
-		Changed: changed,
+		Changed: func(_, _ *policyv1.PodDisruptionBudget) { changed() },
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 // it from the watch and asks the API server only before a verdict or a write. It returns at once.
 func (m *Manager) Watch(ctx context.Context, node string, changed func()) {
 	c := mirror.Start(ctx, m.client, m.leases(), mirror.Scope[*coordinationv1.Lease]{
-		Fields: mirror.ByName(Name(node)), Changed: changed,
+		Fields: mirror.ByName(Name(node)), Changed: func(_, _ *coordinationv1.Lease) { changed() },
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()

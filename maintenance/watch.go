@@ -31,7 +31,7 @@ func (e *Engine) Watch(ctx context.Context, node string) (<-chan struct{}, error
 		}
 	})
 	c := mirror.Start(ctx, e.client, e.client.CoreV1().Nodes(), mirror.Scope[*corev1.Node]{
-		Fields: mirror.ByName(node), Strip: stripNode, Changed: changed,
+		Fields: mirror.ByName(node), Strip: stripNode, Changed: func(_, _ *corev1.Node) { changed() },
 	})
 	e.mu.Lock()
 	e.copies[node] = c

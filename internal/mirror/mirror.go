@@ -37,9 +37,9 @@ type Scope[T runtime.Object] struct {
 	Fields string
 	// Strip takes off what nobody reads, to save memory; nil keeps all.
 	Strip func(T)
-	// Changed is called after an object was added, changed in what Strip leaves, or removed, and whenever the watch
-	// breaks or stands again. It must not block.
-	Changed func()
+	// Changed is called after the copy has taken up that an object was added (was is nil), changed in what Strip leaves, or
+	// removed (is is nil), and with neither whenever the watch breaks or stands again. It must not block.
+	Changed func(was, is T)
 }
 
 // catchUp is how long a watch that goes on after another is not believed yet: what happened in between comes
@@ -53,7 +53,7 @@ type Mirror[T runtime.Object] struct {
 	open    atomic.Pointer[proxied] // the watch that stands, nil if none
 	tried   atomic.Bool             // there was a watch, or one could not begin where a list ended
 	ended   <-chan struct{}         // closed when the copy is kept no longer
-	changed func()
+	changed func(was, is T)
 
 	whole sync.Once
 	ready chan struct{} // closed once the copy was live for the first time
@@ -89,19 +89,19 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		},
 	}
 	logger := klog.FromContext(ctx)
-	var zero T
+	var none T
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		Logger:        &logger,
 		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(lw, client),
-		ObjectType:    zero,
+		ObjectType:    none,
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { m.changed() },
+			AddFunc: func(is any) { m.changed(none, as[T](is)) },
 			UpdateFunc: func(was, is any) {
 				if !alike(was, is) {
-					m.changed()
+					m.changed(as[T](was), as[T](is))
 				}
 			},
-			DeleteFunc: func(any) { m.changed() },
+			DeleteFunc: func(was any) { m.changed(as[T](was), none) },
 		},
 		Transform: func(obj any) (any, error) {
 			if o, ok := obj.(T); ok && scope.Strip != nil {
@@ -123,6 +123,15 @@ func Start[T, L runtime.Object](ctx context.Context, client any, resource Resour
 		}
 	}()
 	return m
+}
+
+// as returns the object that a handler was given, as it was known last if it went unseen.
+func as[T runtime.Object](obj any) T {
+	if unseen, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = unseen.Obj
+	}
+	o, _ := obj.(T)
+	return o
 }
 
 // alike says whether two states of an object differ in nothing but their version: what changed was stripped.
@@ -239,18 +248,19 @@ func (m *Mirror[T]) opened(p *proxied) {
 	m.turned()
 }
 
-// turned tells that the copy may have become live.
+// turned tells that the copy may have become live, or is no more.
 func (m *Mirror[T]) turned() {
 	if m.Live() {
 		m.whole.Do(func() { close(m.ready) })
 	}
-	m.changed()
+	var none T
+	m.changed(none, none)
 }
 
 // closed forgets p, unless a later watch stands already.
 func (m *Mirror[T]) closed(p *proxied) {
 	if m.open.CompareAndSwap(p, nil) {
-		m.changed()
+		m.turned()
 	}
 }
 

@@ -62,7 +62,7 @@ func each(t *testing.T, f func(t *testing.T, c *mt.Cluster, start func() *mirror
 	}
 }
 
-func (m *mirrored) changed() {
+func (m *mirrored) changed(was, is *corev1.Pod) {
 	m.changes.Add(1)
 	if m.looks.Load() && m.Live() && len(m.Items()) > 0 {
 		m.old.Add(1)
