@@ -37,36 +37,38 @@ func before(a, b *v1beta1.NodeMaintenance) bool {
 
 // acting returns which object acts for node, from the API server: the verdict decides who is touched.
 func (r *Reconciler) acting(ctx context.Context, node string) (string, error) {
-	return r.actingIn(ctx, r.live, node)
-}
-
-// actingInstead returns the name of the object that acts in place of nm; empty if nm acts. The cache alone
-// can say that nm has no rival; that it has one, only the API server.
-func (r *Reconciler) actingInstead(ctx context.Context, nm *v1beta1.NodeMaintenance) (string, error) {
-	name, err := r.actingIn(ctx, r.client, nm.Spec.NodeName)
-	if err != nil || name == nm.Name {
-		return "", err
-	}
-	name, err = r.acting(ctx, nm.Spec.NodeName)
-	if err != nil || name == nm.Name {
-		return "", err
-	}
-	return name, nil
-}
-
-func (r *Reconciler) actingIn(ctx context.Context, from client.Reader, node string) (string, error) {
-	all, err := list(ctx, from)
+	all, err := list(ctx, r.live) // it has no such index
 	if err != nil {
 		return "", err
 	}
 	return acts(all, node), nil
 }
 
-// list returns all objects, to be read only: what comes from the cache is not copied, since each pass looks
-// through them, and copying hundreds of them costs more than the rest of a pass.
-func list(ctx context.Context, from client.Reader) ([]v1beta1.NodeMaintenance, error) {
+// actingInstead returns the name of the object that acts in place of nm; empty if nm acts. The cache alone
+// can say that nm has no rival; that it has one, only the API server.
+func (r *Reconciler) actingInstead(ctx context.Context, nm *v1beta1.NodeMaintenance) (string, error) {
+	all, err := r.cached(ctx, nm.Spec.NodeName)
+	if err != nil || acts(all, nm.Spec.NodeName) == nm.Name {
+		return "", err
+	}
+	name, err := r.acting(ctx, nm.Spec.NodeName)
+	if err != nil || name == nm.Name {
+		return "", err
+	}
+	return name, nil
+}
+
+// cached returns the objects for node that the cache has, to be read only: they are not copied.
+func (r *Reconciler) cached(ctx context.Context, node string) ([]v1beta1.NodeMaintenance, error) {
+	if err := r.index.make(ctx); err != nil {
+		return nil, err
+	}
+	return list(ctx, r.client, client.MatchingFields{byNode: node}, client.UnsafeDisableDeepCopy)
+}
+
+func list(ctx context.Context, from client.Reader, which ...client.ListOption) ([]v1beta1.NodeMaintenance, error) {
 	var all v1beta1.NodeMaintenanceList
-	if err := from.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &all, which...); err != nil {
 		return nil, fmt.Errorf("listing NodeMaintenances: %w", err)
 	}
 	return all.Items, nil

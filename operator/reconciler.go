@@ -23,6 +23,7 @@ import (
 // Reconciler makes one pass of one NodeMaintenance.
 type Reconciler struct {
 	client  client.Client // reads NodeMaintenances from the cache, writes
+	index   *index        // of that cache
 	live    client.Reader // reads from the API server, for verdicts
 	engine  maintenance.Interface
 	teller  *teller

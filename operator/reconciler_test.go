@@ -78,10 +78,10 @@ type room struct {
 
 func newRoom(t *testing.T, answers interceptor.Funcs, objects ...client.Object) *room {
 	c := fake.NewClientBuilder().WithScheme(webhookScheme(t)).WithStatusSubresource(&v1beta1.NodeMaintenance{}).
-		WithInterceptorFuncs(answers).WithObjects(objects...).Build()
+		WithIndex(&v1beta1.NodeMaintenance{}, byNode, nodeOf).WithInterceptorFuncs(answers).WithObjects(objects...).Build()
 	e := &engine{}
 	r := &Reconciler{
-		client: c, live: c, engine: e, watches: newWatches(e), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
+		client: c, index: &index{}, live: c, engine: e, watches: newWatches(e), passes: newPasses(), pace: newPace(), written: newWritten(), clock: clock.RealClock{},
 		teller: &teller{client: c, recorder: record.NewFakeRecorder(100), clock: clock.RealClock{}},
 	}
 	r.watches.ctx = t.Context()

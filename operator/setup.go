@@ -49,7 +49,8 @@ type SetupOptions struct {
 	// MaxConcurrentReconciles is how many objects are worked on at once; 0 means
 	// DefaultMaxConcurrentReconciles.
 	MaxConcurrentReconciles int
-	// Client reads NodeMaintenances from a cache and writes them, and the events of phases; nil means the manager's.
+	// Client reads NodeMaintenances from the manager's cache, which gets an index of them by node, and writes them and the
+	// events of phases; nil means the manager's.
 	Client client.Client
 	// Itself is the pod that the operator runs in, which the engine lets leave a node last. That only it is left is
 	// written at once. The zero value means none.
@@ -74,7 +75,7 @@ func Setup(mgr ctrl.Manager, o SetupOptions) error {
 	}
 	engine := o.Engine(t.onTransition)
 	r := &Reconciler{
-		client: o.Client, live: mgr.GetAPIReader(), engine: engine,
+		client: o.Client, index: &index{cache: mgr.GetFieldIndexer()}, live: mgr.GetAPIReader(), engine: engine,
 		teller: t, watches: newWatches(engine), passes: newPasses(), pace: newPace(), written: newWritten(), itself: o.Itself, clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r.watches); err != nil {
@@ -144,13 +145,13 @@ func (r *Reconciler) rivals(ctx context.Context, o client.Object) []reconcile.Re
 	if !ok {
 		return nil
 	}
-	all, err := list(ctx, r.client)
+	all, err := r.cached(ctx, nm.Spec.NodeName)
 	if err != nil {
 		return nil // the cache is closing
 	}
 	var out []reconcile.Request
 	for _, other := range all {
-		if other.Name != nm.Name && other.Spec.NodeName == nm.Spec.NodeName {
+		if other.Name != nm.Name {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&other)})
 		}
 	}
