@@ -28,7 +28,7 @@ const (
 	LastDelay = 2 * time.Second
 	// AnswerWait is how long a pass waits for the answers to its calls.
 	AnswerWait = time.Second
-	// NewsDelay is how long what only changes a report may wait: the numbers of a budget.
+	// NewsDelay is how long what only changes a report may wait: the numbers of a budget, one of several pods on its way.
 	NewsDelay = time.Second
 	// WatchedWait is AnswerWait for a node that is watched: a later answer wakes it.
 	WatchedWait = 100 * time.Millisecond

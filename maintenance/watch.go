@@ -17,8 +17,8 @@ const WakeDelay = 25 * time.Millisecond
 
 // Watch returns a channel that gets a value, at most one ahead, whenever a Start of node is worth while:
 // the node, one of its pods, its lease, the answer to an eviction, which budgets or DaemonSets there are, or the numbers
-// of a budget that blocks have changed. It comes WakeDelay after a change, for such numbers drainer.NewsDelay later, one
-// for all changes within that.
+// of a budget that blocks have changed. It comes WakeDelay after a change, one for all changes within that; for what changes
+// no more than the report, as drainer.Drainer.Watch says, up to drainer.NewsDelay later.
 // It lives until ctx ends; the channel is never closed. While it lives, Start reads from it and makes no
 // request that is not owed. A later Watch of the same node takes the place of an earlier one. The error is
 // always nil for an Engine: it returns at once, and a watch that breaks is taken up again.

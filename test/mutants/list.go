@@ -30,6 +30,11 @@ var mutants = []mutant{
 		is:  `return true`,
 	},
 	{
+		bug: "let it wait as if others were to leave", file: "drainer/news.go", tests: "./drainer",
+		was: `return m != nil && d.view(node) == v && m.someLeave(v.pods.Items())`,
+		is:  `return true`,
+	},
+	{
 		bug: "mark the node without a record", file: "maintenance/hold.go", tests: "./maintenance",
 		was: `c.annotations = map[string]*string{RecordAnnotation: ptr.To(s.record.encode())}`,
 	},
