@@ -97,8 +97,9 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, time.Hour, r.patience(ours(""), limits))
 	require.Equal(t, 30*time.Second, r.patience(kubectl(), limits))
 	require.Equal(t, patience, race{}.patience(kubectl(), limits))
-	r.rounds = 3
+	limits[limitPerBudget().name] = []result{{wall: time.Hour}}
 	require.Equal(t, time.Hour, r.patience(limitPerBudget(), limits), "of several runs the median counts")
+	require.Equal(t, patience, race{}.patience(limitPerBudget(), nil))
 }
 
 func TestMiddleRun(t *testing.T) {
@@ -119,6 +120,12 @@ func TestMiddleRun(t *testing.T) {
 			require.Equal(t, tc.shown, field{got}.rows()[0][1])
 		})
 	}
+}
+
+func TestEnded(t *testing.T) {
+	require.False(t, ended(nil), "who has not run yet may")
+	require.False(t, ended([]result{{}, {}}))
+	require.True(t, ended([]result{{}, {cut: true}}))
 }
 
 func TestOrder(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,19 +22,19 @@ const patience = 4 * time.Minute
 type race struct {
 	load    load
 	targets func(field) []report.Target
-	rounds  int // that ours and the limits run, whose times are close; the peers run once
+	rounds  int // that ours and the limits run, whose times are close; the peers run once, and so does who was ended
 	// longer and peers are how long ours and the limits, and the peers, may take; zero for patience.
 	longer, peers time.Duration
 }
 
-// patience is how long that contender may take, after those that have run. Of a single run of each limit the slower
-// one need not end: the better of the two is the limit.
+// patience is how long that contender may take, after those that have run. Where a run is long, the slower one of the
+// limits need not end: the better of the two is the limit.
 func (r race) patience(c contender, before map[string][]result) time.Duration {
 	if c.peer() {
 		return cmp.Or(r.peers, patience)
 	}
 	most := cmp.Or(r.longer, patience)
-	if r.rounds > 1 || !c.limit() {
+	if r.longer == 0 || !c.limit() || before[c.name] != nil {
 		return most
 	}
 	for _, runs := range before {
@@ -49,7 +50,7 @@ func (r race) steps() int { return 1 + len(r.order(contenders(""))) }
 // order returns who runs after whom: in turn, so that what else the machine does meets all of them.
 func (r race) order(all []contender) []contender {
 	var out []contender
-	for round := range max(r.rounds, 1) {
+	for round := range r.rounds {
 		for _, c := range all {
 			if round == 0 || !c.peer() {
 				out = append(out, c)
@@ -72,6 +73,10 @@ func (r race) measure(ctx context.Context, b *bench) (report.Section, error) {
 			continue
 		}
 		b.tell.step(c.name)
+		if ended(runs[c.name]) {
+			b.tell.say("not again: it was ended before")
+			continue
+		}
 		one, err := r.one(ctx, b, of, c, runs)
 		if err != nil {
 			return report.Section{}, fmt.Errorf("%s: %w", c.name, err)
@@ -103,12 +108,16 @@ func (r race) how() string {
 	if r.peers > 0 {
 		how += fmt.Sprintf(", kubectl drain and the library loop after %g", r.peers.Minutes())
 	}
-	if r.rounds <= 1 {
-		how += "; of the two limits the second one when it has taken as long as the first"
-	} else {
-		how += fmt.Sprintf(". nodemaint and the limits ran %d times, in turn; the run with the median wall is shown, and in brackets the fastest and the slowest", r.rounds)
+	if r.longer > 0 {
+		how += "; of the two limits the second one when it has taken as long as the first, and then it does not run again"
 	}
-	return how + "."
+	return how + fmt.Sprintf(". nodemaint and the limits ran %d times, in turn; the run with the median wall is shown, "+
+		"and in brackets the fastest and the slowest.", r.rounds)
+}
+
+// ended says whether one of these runs was.
+func ended(runs []result) bool {
+	return slices.ContainsFunc(runs, func(r result) bool { return r.cut })
 }
 
 // one lets one contender drain the load.

@@ -39,7 +39,7 @@ func workloads() []workload {
 		{"W2", "8 nodes of 5 pods, 3 of the nodes blocked", 4, blocked{load{nodes: 8, perNode: 4, daemonSets: 5}}},
 		{"W3", "1 node of 300 pods", 2, race{load: load{nodes: 1, perNode: 300, daemonSets: 5}, targets: targetsOfW3, rounds: 3}},
 		{"W4", "200 nodes of 20 pods", 3, race{
-			load: load{nodes: 200, perNode: 20, daemonSets: 5}, targets: targetsOfW4, longer: 8 * time.Minute, peers: 30 * time.Second,
+			load: load{nodes: 200, perNode: 20, daemonSets: 5}, targets: targetsOfW4, rounds: 3, longer: 8 * time.Minute, peers: 30 * time.Second,
 		}},
 		{"W5", "10 nodes in a cluster of 1,000 nodes and 20,000 pods", 5, footprint{nodes: 1000, drained: 10, few: 2, many: 20}},
 		{"W6", "from the last pod gone to Succeeded stored", 4, finish{nodes: 20, perNode: 5}},
